@@ -1,0 +1,71 @@
+"""What a task must know of its agent: recorded in its start, so that nothing is decided by what changed since.
+
+The live agent (instructions, Python functions, model objects) stays with the workers; this is its shape.
+"""
+
+from typing import Literal
+
+from pydantic import Field
+
+from perdure.core import limits
+from perdure.core.content import Frozen
+
+EffectClass = Literal["read", "idempotent", "once"]
+
+ASK_PARTICIPANT = "ask_participant"
+"""The intrinsic tool that puts a question to a person; the workflow answers it, no activity runs."""
+
+
+class RetryPolicy(Frozen):
+    """How often and how fast failed attempts are made again. Delays in milliseconds, jittered down to half."""
+
+    attempts_max: int = Field(ge=1)
+    first_ms: int = Field(default=limits.BACKOFF_FIRST_MS, ge=0)
+    factor: float = Field(default=limits.BACKOFF_FACTOR, ge=1)
+    delay_max_ms: int = Field(default=limits.BACKOFF_MAX_MS, ge=0)
+
+
+class ToolSpec(Frozen):
+    """A tool as the workflow sees it. Times in seconds."""
+
+    name: str
+    effect: EffectClass = "once"
+    parallel: bool = False
+    timeout_s: float = Field(default=limits.TOOL_TIMEOUT_S, gt=0)
+    heartbeat_timeout_s: float = Field(default=limits.HEARTBEAT_TIMEOUT_S, gt=0)
+    retry: RetryPolicy = RetryPolicy(attempts_max=limits.TOOL_ATTEMPTS_MAX)
+
+
+class ModelSpec(Frozen):
+    """The model as the workflow sees it. Times in seconds."""
+
+    name: str
+    timeout_s: float = Field(default=limits.MODEL_TIMEOUT_S, gt=0)
+    heartbeat_timeout_s: float = Field(default=limits.HEARTBEAT_TIMEOUT_S, gt=0)
+    retry: RetryPolicy = RetryPolicy(attempts_max=limits.MODEL_ATTEMPTS_MAX)
+
+
+class Budget(Frozen):
+    """What one run may use, checked before each model call; None means no bound."""
+
+    turns_max: int = Field(default=limits.RUN_TURNS_MAX, ge=1)
+    tokens_max: int | None = Field(default=None, ge=1)
+    cost_usd_max: float | None = Field(default=None, gt=0)
+    wall_s_max: float | None = Field(default=None, gt=0)
+
+
+class AgentSpec(Frozen):
+    """An agent's shape. `after_answer` is the state after a run that answered with nothing left to do."""
+
+    agent_id: str
+    version: str = "1"
+    model: ModelSpec
+    tools: tuple[ToolSpec, ...] = ()
+    budget: Budget = Budget()
+    after_answer: Literal["completed", "input_required"] = "completed"
+    on_unanswered: Literal["input_required", "failed"] = "input_required"
+    crashes_max: int = Field(default=limits.CRASHES_MAX, ge=1)
+
+    def tool(self, name: str) -> ToolSpec | None:
+        """Return the tool of that name, or None."""
+        return next((tool for tool in self.tools if tool.name == name), None)

@@ -1,0 +1,75 @@
+"""What the state machine asks for: its outputs. Each operation's command is answered by exactly one event."""
+
+from perdure.core.content import Frozen
+from perdure.core.log import LogEvent
+
+
+class Append(Frozen):
+    """Write this row to the log; rows leave in the order of their numbers."""
+
+    event: LogEvent
+
+
+class StoreMessage(Frozen):
+    """Make an admitted message durable; answered by `Stored`."""
+
+    message_id: str
+
+
+class CallModel(Frozen):
+    """Schedule an attempt at the turn's model call over the transcript up to `upto`, named by `chain`."""
+
+    run: int
+    turn: int
+    attempt: int
+    upto: int
+    chain: str
+    timeout_s: float
+    heartbeat_timeout_s: float
+    quarantine: bool = False
+
+
+class CallTool(Frozen):
+    """Schedule an attempt at a tool call. `resolve_only`: find out what became of it, begin nothing."""
+
+    run: int
+    turn: int
+    index: int
+    attempt: int
+    key: str
+    tool: str
+    effect: str
+    call_id: str
+    arguments_digest: str
+    reply_digest: str
+    timeout_s: float
+    heartbeat_timeout_s: float
+    resolve_only: bool = False
+    quarantine: bool = False
+
+
+class Wait(Frozen):
+    """Wait before the next attempt; answered by `BackoffOver`."""
+
+    turn: int
+    index: int | None
+    delay_ms: int
+
+
+class StopFlights(Frozen):
+    """Tell every attempt and every wait under way to stop. Attempts still answer; waits do not."""
+
+
+class Fence(Frozen):
+    """Refuse in the store every call of runs up to this one; a stop is acknowledged after it (P9)."""
+
+    run: int
+
+
+class Persist(Frozen):
+    """Write the state; `terminal` before the workflow returns (P5)."""
+
+    terminal: bool
+
+
+Command = Append | StoreMessage | CallModel | CallTool | Wait | StopFlights | Fence | Persist

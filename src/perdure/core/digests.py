@@ -1,0 +1,58 @@
+"""Canonical JSON and its digests: how two parties agree that they mean the same content.
+
+A digest names content in events, ledger rows and idempotency checks. The encoding is fixed for ever, because
+digests outlive the process that made them: keys sorted, no white space, UTF-8, no NaN.
+"""
+
+import hashlib
+import json
+
+from pydantic import BaseModel, JsonValue
+
+
+def canonical(value: JsonValue) -> bytes:
+    """Encode `value` in the one form that is digested; raises `ValueError` for NaN and infinities."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+
+
+def digest(value: JsonValue) -> str:
+    """Return the SHA-256 of the canonical form, as 64 hex digits."""
+    return hashlib.sha256(canonical(value)).hexdigest()
+
+
+def body_of(model: BaseModel) -> dict[str, JsonValue]:
+    """Return the JSON form of a model, the only form that is stored and digested."""
+    body: dict[str, JsonValue] = model.model_dump(mode="json")
+    return body
+
+
+def chained(previous: str, content: str) -> str:
+    """Return the digest of a transcript's prefix: naming the last link names every entry before it."""
+    return hashlib.sha256(f"{previous}/{content}".encode()).hexdigest()
+
+
+def safe_text(text: str) -> str:
+    """Replace what databases and providers cannot carry (NUL, lone surrogates) by U+FFFD."""
+    if text.isascii() and "\x00" not in text:
+        return text
+    return "".join("\ufffd" if c == "\x00" or "\ud800" <= c <= "\udfff" else c for c in text)
+
+
+def safe_json(value: JsonValue) -> JsonValue:
+    """Apply `safe_text` to every string and key within `value`."""
+    if isinstance(value, str):
+        return safe_text(value)
+    if isinstance(value, list):
+        return [safe_json(item) for item in value]
+    if isinstance(value, dict):
+        return {safe_text(key): safe_json(item) for key, item in value.items()}
+    return value
+
+
+def cut_text(text: str, bytes_max: int, notice: str) -> str:
+    """Cut `text` so that it and `notice` fit in `bytes_max` bytes of UTF-8, never inside a character."""
+    encoded = text.encode()
+    if len(encoded) <= bytes_max:
+        return text
+    room = max(0, bytes_max - len(notice.encode()))
+    return encoded[:room].decode(errors="ignore") + notice

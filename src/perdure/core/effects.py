@@ -1,0 +1,79 @@
+"""The effect policy: may this attempt of a tool call begin? Decided from the ledger, inside its transaction.
+
+A call's *key* is `task/turn/index`; after a closed key, `task/turn/index/2` and so on. The ledger has one row per
+key (what became of it) and one per begun attempt. Only a key that has a begun attempt and no outcome is in doubt.
+"""
+
+from typing import Literal
+
+from pydantic import Field
+
+from perdure.core.agent import EffectClass
+from perdure.core.content import Frozen
+from perdure.core.errors import Fenced, KeyReused
+
+
+def effect_key(task_id: str, turn: int, index: int, generation: int) -> str:
+    """Return the idempotency key of a call; minted from what is recorded, never from a position in a history."""
+    base = f"{task_id}/{turn}/{index}"
+    return base if generation == 1 else f"{base}/{generation}"
+
+
+class EffectRequest(Frozen):
+    """What an attempt tells the ledger before the tool is called.
+
+    `request_digest` covers tool and arguments. With `resolve_only` (a call left open by an unanswered run) nothing
+    is begun: the ledger says what became of it, and a key that was never begun is closed.
+    """
+
+    key: str
+    task_id: str
+    run: int
+    turn: int
+    index: int = Field(ge=0)
+    attempt: int = Field(ge=1)
+    tool: str
+    effect: EffectClass
+    request_digest: str
+    worker: str
+    resolve_only: bool = False
+
+
+class LedgerView(Frozen):
+    """What the ledger holds under a key, and the fences that concern it."""
+
+    request_digest: str | None = None
+    effect: EffectClass | None = None
+    outcome: Literal["open", "done", "closed"] | None = None
+    result_digest: str | None = None
+    begun_attempts: tuple[int, ...] = ()
+    fence: int = 0
+
+
+Verdict = Literal["begin", "done", "in_doubt", "not_begun", "closed"]
+
+
+def judge(request: EffectRequest, view: LedgerView) -> Verdict:
+    """Say what this attempt may do; raises `KeyReused` or `Fenced` where it may do nothing at all.
+
+    - `done`: an outcome is recorded; return it without calling (P3).
+    - `begin`: write `begun` in this transaction, then call.
+    - `in_doubt`: begun before, no outcome, not safe to repeat: ask the tool's check (P4).
+    - `not_begun`: nothing happened; close the key in this transaction and say so (stopped runs).
+    - `closed`: the key is closed; the call may begin only under its next key.
+    """
+    if view.request_digest is not None and view.request_digest != request.request_digest:
+        raise KeyReused(f"P3: {request.key} was begun with another tool or other arguments")
+    if view.outcome == "done":
+        return "done"
+    if view.outcome == "closed":
+        return "not_begun" if request.resolve_only and not view.begun_attempts else "closed"
+    if request.resolve_only:
+        return "in_doubt" if view.begun_attempts else "not_begun"
+    if request.run <= view.fence:
+        raise Fenced(f"P9: run {request.run} of task {request.task_id} was stopped before {request.key} began")
+    if view.begun_attempts and max(view.begun_attempts) > request.attempt:
+        raise Fenced(f"P3: attempt {max(view.begun_attempts)} of {request.key} began before attempt {request.attempt}")
+    if request.effect == "once" and view.begun_attempts:
+        return "in_doubt"
+    return "begin"

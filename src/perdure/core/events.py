@@ -1,0 +1,137 @@
+"""What happens to a task: the inputs of the state machine.
+
+Each carries `at_ms`, the workflow's clock, because the machine has none; results of attempts also carry `jitter`
+from [0, 1), because it has no randomness.
+"""
+
+from typing import Literal
+
+from perdure.core.content import Finish, Frozen, Lane, ResultStatus, Usage
+from perdure.core.failure import Failure
+
+
+class Event(Frozen):
+    """Base of all inputs. `at_ms`: milliseconds since the epoch."""
+
+    at_ms: int
+
+
+class Created(Event):
+    """The task exists."""
+
+
+class Admitted(Event):
+    """A message was taken in. Lane None: `steer` into an open run, else `queue`."""
+
+    message_id: str
+    digest: str
+    lane: Lane | None = None
+
+
+class Stored(Event):
+    """These messages' rows are durable (R3)."""
+
+    message_ids: tuple[str, ...]
+
+
+class Moved(Event):
+    """A pending message was asked into the steer lane (R5)."""
+
+    message_id: str
+
+
+class Withdrawn(Event):
+    """A pending message was taken back by its sender (R6)."""
+
+    message_id: str
+
+
+class StopRequested(Event):
+    """A person stops the run (R6, R11)."""
+
+
+class CancelRequested(Event):
+    """A2A's cancel: terminal."""
+
+
+class Answered(Event):
+    """A person answered a help request."""
+
+    help_id: str
+    text: str
+
+
+class CallSummary(Frozen):
+    """One call of a reply as the workflow needs it. `problem` when it must not run: malformed or against its schema.
+
+    `arguments_json` repeats small arguments for readers of the log.
+    """
+
+    call_id: str
+    tool: str
+    arguments_digest: str
+    arguments_json: str | None = None
+    problem: str | None = None
+
+
+class ModelReplied(Event):
+    """An attempt at a model call brought the recorded reply. `digest` names its entry."""
+
+    turn: int
+    attempt: int
+    digest: str
+    finish: Finish
+    has_text: bool
+    calls: tuple[CallSummary, ...] = ()
+    usage: Usage = Usage()
+    model: str = ""
+
+
+class ModelFailed(Event):
+    """An attempt at a model call failed."""
+
+    turn: int
+    attempt: int
+    failure: Failure
+    jitter: float = 0.0
+
+
+class ToolFinished(Event):
+    """An attempt at a tool call came to something.
+
+    `result`: `digest` names the recorded result of status `status`. `in_doubt`: begun, and no check could tell.
+    `closed`: the key is closed, the call may begin under its next one. `not_begun`: a stopped run's call that never
+    began.
+    """
+
+    turn: int
+    index: int
+    attempt: int
+    outcome: Literal["result", "in_doubt", "closed", "not_begun"]
+    digest: str = ""
+    status: ResultStatus = "ok"
+    reason: str = ""
+
+
+class ToolFailed(Event):
+    """An attempt at a tool call failed."""
+
+    turn: int
+    index: int
+    attempt: int
+    failure: Failure
+    jitter: float = 0.0
+
+
+class BackoffOver(Event):
+    """The wait before the next attempt is over. `index` None: of the model call."""
+
+    turn: int
+    index: int | None = None
+
+
+class ChildDone(Event):
+    """A sub-task reached its terminal state."""
+
+    child_id: str
+    status: str

@@ -1,0 +1,100 @@
+"""Every bound of the system, each with its reason (P7). A number that is not here is not a bound.
+
+Units are in the names. What a user may set is a field of an agent's settings whose default is one of these.
+"""
+
+KIB = 1024
+
+# --- payloads ---------------------------------------------------------------------------------------------------
+BLOB_BYTES_MIN = 64 * KIB
+"""Above this a content travels as a blob's digest. Temporal warns at 256 KiB and refuses 2 MiB a payload."""
+
+BLOB_BYTES_MAX = 32 * KIB * KIB
+"""One blob. A store row larger than this slows every backup; whoever needs more stores it elsewhere, by URL."""
+
+TOOL_TEXT_BYTES_MAX = 48 * KIB
+"""What a model is shown of one tool result: below BLOB_BYTES_MIN with room for the JSON around it."""
+
+INLINE_ARGUMENTS_BYTES_MAX = 2 * KIB
+"""Arguments of a call up to this size are repeated in the event log; larger ones are read from the transcript."""
+
+PROBLEM_BYTES_MAX = 2 * KIB
+"""An error text given to a model or written to an event: enough for a reason, too little to flood a context."""
+
+ANSWER_BYTES_MAX = 32 * KIB
+"""A person's answer to a help request; it stands in the event that records it."""
+
+MESSAGE_PARTS_MAX = 64
+"""Parts of one message."""
+
+MESSAGE_ID_CHARS_MAX = 128
+"""A client's message id is part of a primary key."""
+
+# --- queues -----------------------------------------------------------------------------------------------------
+INBOX_PENDING_MAX = 256
+"""Messages waiting in one task. A sender who is further ahead than this is in a loop."""
+
+MESSAGE_IDS_REMEMBERED = 256
+"""Message ids a workflow carries to answer a resend without the store; the store knows all of them."""
+
+CALLS_PER_TURN_MAX = 32
+"""Tool calls that one model reply may ask for; further ones get an error result."""
+
+# --- retries ----------------------------------------------------------------------------------------------------
+MODEL_ATTEMPTS_MAX = 5
+"""Attempts of one model call that may fail by the provider's fault: with the backoff below about a minute."""
+
+TOOL_ATTEMPTS_MAX = 3
+"""Attempts of one call of a tool that is safe to repeat: the model can try something else sooner than a person."""
+
+BACKOFF_FIRST_MS = 500
+BACKOFF_FACTOR = 2.0
+BACKOFF_MAX_MS = 60_000
+"""Waiting longer than a minute between attempts helps no provider and looks dead to a customer."""
+
+RETRY_AFTER_MAX_MS = 15 * 60_000
+"""A provider's Retry-After is a floor up to this; one that asks for more has said no, and the attempt gives up."""
+
+CRASHES_MAX = 3
+"""R12: proven deaths of workers that ran this task alone, in a row, before it parks."""
+
+SHARED_DEATHS_BEFORE_QUARANTINE = 2
+"""R12: deaths in company, in a row, after which a task's attempts run alone."""
+
+# --- time -------------------------------------------------------------------------------------------------------
+TOOL_TIMEOUT_S = 300.0
+MODEL_TIMEOUT_S = 600.0
+"""Start-to-close defaults. A reasoning model may think for minutes; a tool that does should be told so."""
+
+HEARTBEAT_EVERY_S = 10.0
+HEARTBEAT_TIMEOUT_S = 30.0
+"""Three missed beats. Only where no supervisor sees the death itself."""
+
+WORKFLOW_TASK_TIMEOUT_S = 2.0
+"""A worker killed inside a workflow task is waited for this long (Temporal's default of 10 s cost 7.4 s)."""
+
+STORE_WRITE_TIMEOUT_S = 10.0
+"""A write to the store that takes longer is begun again; every write is safe to repeat."""
+
+ACKNOWLEDGE_WITHIN_S = 10.0
+"""A handler whose write takes longer says so (retry later); what it admitted stays admitted."""
+
+SETTLE_S = 5.0
+"""Wait before a tool's check: recovery can be faster than a request that is still on its way."""
+
+STOP_GRACE_S = 10.0
+"""How long a cancelled call may take to end before the run ends without it."""
+
+# --- budgets of a run -------------------------------------------------------------------------------------------
+RUN_TURNS_MAX = 100
+"""Turns of one run. Real conversations of support agents need under 30; more is usually a loop."""
+
+# --- history ----------------------------------------------------------------------------------------------------
+HISTORY_EVENTS_MAX = 2_000
+"""Continue as new after this many events: about 160 turns. A replay must fit in half a workflow task's 2 s."""
+
+EVENTS_PER_WRITE_MAX = 200
+"""Rows in one batch: at under 400 bytes each they stay well below Temporal's payload warning."""
+
+EVENTS_PER_PAGE_MAX = 500
+"""Rows in one read of the log."""

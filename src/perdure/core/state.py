@@ -1,0 +1,200 @@
+"""The state of one task, as the state machine holds it and as continue-as-new carries it.
+
+Positions, not flags, decide what may run (design rules R1, R2): every message has the number of its admission or of
+its latest move as its `tail`; `head` is the number of the latest end that left no answer. What is derived from them
+(`runnable`, `parked`, the mode) is computed here and stored nowhere.
+
+Bounded: the transcript is a count and a digest, the inbox is limited, results of a turn are digests (P7).
+"""
+
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from perdure.core import limits
+from perdure.core.agent import AgentSpec
+from perdure.core.content import Frozen, Lane, Usage
+
+STATE_SCHEMA = 1
+
+TaskStatus = Literal["submitted", "working", "input_required", "completed", "failed", "canceled"]
+TERMINAL: frozenset[TaskStatus] = frozenset({"completed", "failed", "canceled"})
+
+End = Literal["answered", "failed", "stopped"]
+
+OpStatus = Literal["flying", "waiting"]
+"""An operation's attempt is scheduled, or waits for its next one."""
+
+
+class Pending(Frozen):
+    """An admitted message that was neither promoted nor withdrawn (R2). `stored` once its row is durable (R3)."""
+
+    message_id: str
+    digest: str
+    lane: Lane
+    admitted: int
+    tail: int
+    stored: bool = False
+
+
+class Attempts(Frozen):
+    """An operation in progress: `attempt` counts all tries, `spent` those that count against the retry policy.
+
+    `losses` are failures in a row that were nobody's fault (a worker, the store); they only stretch the backoff.
+    """
+
+    attempt: int = 1
+    spent: int = 0
+    losses: int = 0
+    status: OpStatus = "flying"
+
+
+class Outcome(Frozen):
+    """A closed call's result by digest; `inline` is its body where the machine made it."""
+
+    digest: str
+    status: str
+    inline: dict[str, JsonValue] | None = None
+
+
+class CallState(Frozen):
+    """One tool call of a turn. Open until `outcome` is set; `generation` counts its keys.
+
+    `ops` is None before its first attempt and while it rests (a person is asked, or its run ended). `asked` holds
+    the id of the help request that it waits for.
+    """
+
+    index: int
+    call_id: str
+    tool: str
+    arguments_digest: str
+    generation: int = 1
+    attempts: int = 0
+    ops: Attempts | None = None
+    asked: str | None = None
+    resolving: bool = False
+    outcome: Outcome | None = None
+    recorded: bool = False
+
+
+class Turn(Frozen):
+    """One model call (`ops` while it is under way) and then its calls."""
+
+    number: int
+    ops: Attempts | None = None
+    reply_digest: str = ""
+    calls: tuple[CallState, ...] = ()
+
+    def call(self, index: int) -> CallState:
+        """Return the call of that index."""
+        return self.calls[index]
+
+
+class Ending(Frozen):
+    """How an open run is about to end: decided, while attempts that were told to stop still fly."""
+
+    end: Literal["failed", "stopped"]
+    reason: str
+    message: str = ""
+
+
+class Run(Frozen):
+    """The open run. `answered` when the model's latest reply asked for nothing more; `fed` once it got a message."""
+
+    number: int
+    started_at_ms: int
+    turns: int = 0
+    usage: Usage = Usage()
+    fed: bool = False
+    answered: bool = False
+    answer_entry: int = 0
+    ending: Ending | None = None
+
+
+class HelpRequest(Frozen):
+    """An open question to a person."""
+
+    help_id: str
+    text: str
+    turn: int
+    index: int
+
+
+class Doubt(Frozen):
+    """A call whose outcome is unknown; the same call is not begun again under a new key (P4)."""
+
+    key: str
+    tool: str
+    arguments_digest: str
+
+
+class TaskState(Frozen):
+    """Everything that the machine decides by."""
+
+    schema_version: Literal[1] = STATE_SCHEMA
+    task_id: str
+    context_id: str
+    agent: AgentSpec
+    status: TaskStatus = "submitted"
+    reason: str = ""
+    last_number: int = 0
+    head: int = 0
+    inbox: tuple[Pending, ...] = ()
+    seen: tuple[tuple[str, str, int], ...] = Field(
+        default=(), description="(message id, digest, number) of the latest admissions, for resends (P1)"
+    )
+    run: Run | None = None
+    runs: int = 0
+    turn: Turn | None = None
+    turns: int = 0
+    entries: int = 0
+    chain: str = ""
+    help: tuple[HelpRequest, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
+    canceling: bool = False
+    crashes: int = 0
+    shared_deaths: int = 0
+    crashed_this_turn: bool = False
+    usage: Usage = Usage()
+
+    @property
+    def terminal(self) -> bool:
+        """Whether the task has reached its one terminal state (P5)."""
+        return self.status in TERMINAL
+
+    @property
+    def mode(self) -> "Mode":
+        """Where the task stands; the transition table's key."""
+        if self.terminal:
+            return "terminal"
+        if self.run is None:
+            return "idle"
+        if self.run.ending is not None:
+            return "ending"
+        if self.turn is not None and self.turn.ops is not None:
+            return "model"
+        if self.turn is not None and any(call.outcome is None for call in self.turn.calls):
+            return "calls"
+        return "between"
+
+    def runnable(self, pending: Pending) -> bool:
+        """R2: pending with its tail past the head."""
+        return pending.tail > self.head
+
+    @property
+    def has_work(self) -> bool:
+        """R7: the predicate that opens a run, from positions only. Runnable and durably admitted (R3)."""
+        return any(self.runnable(p) and p.stored for p in self.inbox)
+
+    @property
+    def about_to_open(self) -> bool:
+        """R11: a stop has something to stop before the run opened."""
+        return any(self.runnable(p) for p in self.inbox)
+
+    @property
+    def quarantined(self) -> bool:
+        """R12: this task's attempts run alone."""
+        return self.shared_deaths >= limits.SHARED_DEATHS_BEFORE_QUARANTINE or self.crashes > 0
+
+
+Mode = Literal["idle", "between", "model", "calls", "ending", "terminal"]
