@@ -61,7 +61,7 @@ class LogEvent(Frozen):
     at_ms: int
     run: int = 0
     turn: int = 0
-    data: dict[str, JsonValue] = {}
+    data: dict[str, JsonValue] = Field(default_factory=dict)
     entries: tuple[EntryRef, ...] = ()
 
     def digest(self) -> str:

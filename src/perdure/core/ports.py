@@ -10,7 +10,6 @@ from perdure.core.content import Entry, Frozen, ModelReply, ResultStatus
 from perdure.core.effects import EffectRequest, Verdict
 from perdure.core.log import Batch, LogEvent, TaskHeader
 
-
 # --- the model --------------------------------------------------------------------------------------------------
 
 

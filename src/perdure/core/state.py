@@ -7,7 +7,7 @@ its latest move as its `tail`; `head` is the number of the latest end that left 
 Bounded: the transcript is a count and a digest, the inbox is limited, results of a turn are digests (P7).
 """
 
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field, JsonValue
 
@@ -15,7 +15,7 @@ from perdure.core import limits
 from perdure.core.agent import AgentSpec
 from perdure.core.content import Frozen, Lane, Usage
 
-STATE_SCHEMA = 1
+STATE_SCHEMA: Final = 1
 
 TaskStatus = Literal["submitted", "working", "input_required", "completed", "failed", "canceled"]
 TERMINAL: frozenset[TaskStatus] = frozenset({"completed", "failed", "canceled"})
