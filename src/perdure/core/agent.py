@@ -63,7 +63,7 @@ class AgentSpec(Frozen):
     tools: tuple[ToolSpec, ...] = ()
     budget: Budget = Budget()
     after_answer: Literal["completed", "input_required"] = "completed"
-    on_unanswered: Literal["input_required", "failed"] = "input_required"
+    on_unanswered: Literal["input_required", "fail"] = "input_required"
     crashes_max: int = Field(default=limits.CRASHES_MAX, ge=1)
 
     def tool(self, name: str) -> ToolSpec | None:

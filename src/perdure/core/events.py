@@ -64,7 +64,7 @@ class Answered(Event):
 class CallSummary(Frozen):
     """One call of a reply as the workflow needs it. `problem` when it must not run: malformed or against its schema.
 
-    `arguments_json` repeats small arguments for readers of the log.
+    `arguments_json` repeats small arguments for readers of the log; `question` is what `ask_participant` asks.
     """
 
     call_id: str
@@ -72,6 +72,7 @@ class CallSummary(Frozen):
     arguments_digest: str
     arguments_json: str | None = None
     problem: str | None = None
+    question: str | None = None
 
 
 class ModelReplied(Event):

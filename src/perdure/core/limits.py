@@ -40,6 +40,9 @@ MESSAGE_IDS_REMEMBERED = 256
 CALLS_PER_TURN_MAX = 32
 """Tool calls that one model reply may ask for; further ones get an error result."""
 
+DOUBTS_MAX = 100
+"""Unknown outcomes a task remembers. One that has more is in no state to go on without a person."""
+
 # --- retries ----------------------------------------------------------------------------------------------------
 MODEL_ATTEMPTS_MAX = 5
 """Attempts of one model call that may fail by the provider's fault: with the backoff below about a minute."""

@@ -68,6 +68,7 @@ class CallState(Frozen):
     call_id: str
     tool: str
     arguments_digest: str
+    question: str | None = None
     generation: int = 1
     attempts: int = 0
     ops: Attempts | None = None

@@ -1,0 +1,13 @@
+"""The task's state machine: `step(state, event) -> (state, commands)`.
+
+- `table`: the transition table and `step`;
+- `admission`: messages, stop and cancel from outside;
+- `run`: the loop from positions to the next thing to do;
+- `turn` and `calls`: the two halves of a turn; `attempts` and `closing`: what both share;
+- `draft`: one transition under construction.
+"""
+
+from perdure.core.machine.admission import refuse_admission, resend
+from perdure.core.machine.table import new_task, outstanding, step
+
+__all__ = ["new_task", "outstanding", "refuse_admission", "resend", "step"]

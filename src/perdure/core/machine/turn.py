@@ -1,0 +1,143 @@
+"""The model's half of a turn: its attempts, its reply, and what follows from how it finished (design section 4.2)."""
+
+from pydantic import JsonValue
+
+from perdure.core import events, limits
+from perdure.core.commands import CallModel, Wait
+from perdure.core.errors import IllegalEvent
+from perdure.core.machine.admission import wind_down
+from perdure.core.machine.attempts import count_crash, next_attempt
+from perdure.core.machine.closing import close_call, settle_turn
+from perdure.core.machine.draft import Draft, made_result
+from perdure.core.retry import GiveUp, after_failure
+from perdure.core.state import Attempts, CallState, Ending, Turn
+
+
+def begin_turn(draft: Draft) -> None:
+    """Open the next turn and schedule its model call."""
+    number = draft.state.turns + 1
+    draft.set(turns=number, turn=Turn(number=number, ops=Attempts()), crashed_this_turn=False)
+    draft.set_run(turns=draft.run.turns + 1)
+    call_model(draft)
+
+
+def call_model(draft: Draft) -> None:
+    """Schedule the attempt that the turn's `ops` name."""
+    ops = flying_model(draft, draft.turn.number, None)
+    draft.log("model.started", attempt=ops.attempt)
+    draft.ask(model_command(draft))
+
+
+def model_command(draft: Draft) -> CallModel:
+    """Return the command of the model attempt under way."""
+    state, ops = draft.state, flying_model(draft, draft.turn.number, None)
+    return CallModel(
+        run=draft.run.number,
+        turn=draft.turn.number,
+        attempt=ops.attempt,
+        upto=state.entries,
+        chain=state.chain,
+        timeout_s=state.agent.model.timeout_s,
+        heartbeat_timeout_s=state.agent.model.heartbeat_timeout_s,
+        quarantine=state.quarantined,
+    )
+
+
+def flying_model(draft: Draft, turn: int, attempt: int | None) -> Attempts:
+    """Return the model attempt under way; refuses results of any other attempt as illegal."""
+    current = draft.state.turn
+    if current is None or current.number != turn or current.ops is None or current.ops.status != "flying":
+        raise IllegalEvent(f"no model call of turn {turn} is under way in task {draft.state.task_id}")
+    if attempt is not None and current.ops.attempt != attempt:
+        raise IllegalEvent(f"attempt {attempt} of turn {turn} was superseded by attempt {current.ops.attempt}")
+    return current.ops
+
+
+def model_replied(draft: Draft, event: events.ModelReplied) -> None:
+    """P2: the recorded reply. What it asks for is begun by the loop, unless the run is ending."""
+    flying_model(draft, event.turn, event.attempt)
+    keeps = event.has_text or bool(event.calls)
+    entries = [draft.enter("model", event.digest)] if keeps else []
+    draft.set_turn(ops=None, reply_digest=event.digest)
+    draft.set_run(usage=draft.run.usage.plus(event.usage))
+    draft.set(usage=draft.state.usage.plus(event.usage))
+    calls: list[JsonValue] = [
+        {"index": i, "tool": call.tool, "arguments": call.arguments_json} for i, call in enumerate(event.calls)
+    ]
+    draft.log(
+        "model.answered",
+        entries=entries,
+        attempt=event.attempt,
+        digest=event.digest,
+        model=event.model,
+        finish=event.finish,
+        calls=calls,
+        usage=event.usage.model_dump(mode="json"),
+    )
+    draft.set_turn(calls=tuple(_call(i, summary) for i, summary in enumerate(event.calls)))
+    if event.finish != "stop":
+        reason = "truncated" if event.finish == "length" else "refusal"
+        text = f"Not begun: the reply that asked for it was {'cut off' if reason == 'truncated' else 'a refusal'}."
+        for call in draft.turn.calls:
+            close_call(draft, call.index, made_result(call, "not_begun", text))
+        if draft.run.ending is None:
+            wind_down(
+                draft, Ending(end="failed", reason=reason, message=f"the model's reply ended with {event.finish!r}")
+            )
+        return
+    if not event.calls:
+        draft.set_run(answered=True, answer_entry=draft.state.entries if keeps else 0)
+        settle_turn(draft)
+        return
+    for call, summary in zip(draft.turn.calls, event.calls, strict=True):
+        problem = _problem(draft, call, summary)
+        if problem is not None:
+            close_call(draft, call.index, made_result(call, "error", problem))
+    if all(call.outcome is not None for call in draft.turn.calls):
+        settle_turn(draft)
+
+
+def _call(index: int, summary: events.CallSummary) -> CallState:
+    return CallState(
+        index=index,
+        call_id=summary.call_id,
+        tool=summary.tool,
+        arguments_digest=summary.arguments_digest,
+        question=summary.question,
+    )
+
+
+def _problem(draft: Draft, call: CallState, summary: events.CallSummary) -> str | None:
+    """Return why this call must not run, in words for the model (B11 to B13)."""
+    if call.index >= limits.CALLS_PER_TURN_MAX:
+        return f"Not begun: one reply may ask for {limits.CALLS_PER_TURN_MAX} calls at most; ask again for the rest."
+    if summary.problem is not None:
+        return summary.problem
+    if call.question is None and draft.state.agent.tool(call.tool) is None:
+        names = ", ".join(sorted(tool.name for tool in draft.state.agent.tools)) or "none"
+        return f"There is no tool {call.tool!r}. Tools: {names}."
+    return None
+
+
+def model_failed(draft: Draft, event: events.ModelFailed) -> None:
+    """One attempt failed: make the next, or end the run."""
+    ops = flying_model(draft, event.turn, event.attempt)
+    failure = event.failure
+    draft.log("model.failed", attempt=event.attempt, failure=failure.kind, message=failure.message)
+    if draft.run.ending is not None:
+        draft.set_turn(ops=None)
+        return
+    if count_crash(draft, failure):
+        draft.set_turn(ops=None)
+        return
+    next_step = after_failure(failure, ops.spent, ops.losses, draft.state.agent.model.retry, event.jitter)
+    if isinstance(next_step, GiveUp):
+        draft.set_turn(ops=None)
+        reason = "store" if failure.kind in {"diverged", "fenced"} else "model"
+        wind_down(draft, Ending(end="failed", reason=reason, message=failure.message))
+        return
+    draft.set_turn(ops=next_attempt(ops, next_step.spends, next_step.delay_ms))
+    if next_step.delay_ms > 0:
+        draft.ask(Wait(turn=event.turn, index=None, delay_ms=next_step.delay_ms))
+    else:
+        call_model(draft)

@@ -1,0 +1,60 @@
+"""The retry policy: what follows a failed attempt. Pure; jitter is an argument."""
+
+from typing import Literal
+
+from perdure.core import limits
+from perdure.core.agent import RetryPolicy
+from perdure.core.content import Frozen
+from perdure.core.failure import Failure, FailureKind
+
+SPENDS: frozenset[FailureKind] = frozenset({"model_transient", "tool_raised", "timeout", "internal"})
+"""Failures that spend an attempt. All others are nobody's fault, or final."""
+
+FINAL: frozenset[FailureKind] = frozenset({"model_permanent", "diverged", "fenced"})
+"""Failures after which the same attempt can never succeed."""
+
+
+class Again(Frozen):
+    """Make the next attempt after `delay_ms`; `spends` when this failure counts against the policy."""
+
+    verdict: Literal["again"] = "again"
+    delay_ms: int
+    spends: bool
+
+
+class GiveUp(Frozen):
+    """No further attempt."""
+
+    verdict: Literal["give_up"] = "give_up"
+
+
+def after_failure(failure: Failure, spent: int, losses: int, policy: RetryPolicy, jitter: float) -> Again | GiveUp:
+    """Say what follows. `spent` and `losses` count the failures before this one; `jitter` is from [0, 1).
+
+    A loss (a worker, the store) is retried without end, its first time at once: recovery is fast (P10), and the
+    backoff bounds the load. A provider's Retry-After is a floor under the backoff, up to `RETRY_AFTER_MAX_MS`;
+    beyond that it is a refusal.
+    """
+    if failure.kind in FINAL:
+        return GiveUp()
+    if failure.kind not in SPENDS:
+        at_once = losses == 0 and failure.kind != "store"
+        return Again(delay_ms=0 if at_once else _backoff_ms(losses, _LOSS_POLICY, jitter), spends=False)
+    if spent + 1 >= policy.attempts_max:
+        return GiveUp()
+    delay_ms = _backoff_ms(spent, policy, jitter)
+    if failure.retry_after_ms is not None:
+        if failure.retry_after_ms > limits.RETRY_AFTER_MAX_MS:
+            return GiveUp()
+        # Jitter goes on top of the floor: below it the provider refuses again, exactly at it all come together.
+        delay_ms = max(delay_ms, failure.retry_after_ms + int(jitter * policy.first_ms))
+    return Again(delay_ms=delay_ms, spends=True)
+
+
+_LOSS_POLICY = RetryPolicy(attempts_max=1)
+
+
+def _backoff_ms(failures_before: int, policy: RetryPolicy, jitter: float) -> int:
+    # The exponent is bounded so that a failure count of thousands cannot overflow a float.
+    full = min(policy.delay_max_ms, policy.first_ms * policy.factor ** min(failures_before, 64))
+    return int(full * (0.5 + 0.5 * jitter))
