@@ -82,9 +82,7 @@ def _pending(state: TaskState, message_id: str) -> Pending:
     for pending in state.inbox:
         if pending.message_id == message_id:
             return pending
-    raise InvalidInput(
-        "message_id", f"{message_id!r} is not waiting in task {state.task_id}; it was acted on or unknown"
-    )
+    raise InvalidInput("message_id", f"{message_id!r} does not wait in task {state.task_id}: acted on, or unknown")
 
 
 def stop_requested(draft: Draft, event: events.StopRequested) -> None:

@@ -195,9 +195,7 @@ def answered(draft: Draft, event: events.Answered) -> None:
     if not event.text.strip():
         raise InvalidInput("text", "an answer must not be empty")
     if len(event.text.encode()) > limits.ANSWER_BYTES_MAX:
-        raise InvalidInput(
-            "text", f"an answer may have {limits.ANSWER_BYTES_MAX} bytes at most; send a file by message"
-        )
+        raise InvalidInput("text", f"an answer may have {limits.ANSWER_BYTES_MAX} bytes at most; send files by message")
     call = draft.open_call(request.turn, request.index)
     draft.set(help=tuple(h for h in draft.state.help if h.help_id != event.help_id))
     result = made_result(call, "ok", event.text, limits.ANSWER_BYTES_MAX)

@@ -39,6 +39,10 @@ class Draft:
 
     def log(self, kind: LogKind, *, entries: Sequence[EntryRef] = (), **data: JsonValue) -> int:
         """Append a row to the log and return its number."""
+        return self.log_row(kind, data, entries)
+
+    def log_row(self, kind: LogKind, data: dict[str, JsonValue], entries: Sequence[EntryRef] = ()) -> int:
+        """Append a row whose data is given as a whole."""
         number = self.state.last_number + 1
         run, turn = self.state.run, self.state.turn
         self.set(last_number=number)
@@ -104,14 +108,16 @@ class Draft:
             raise IllegalEvent(f"call {turn}/{index} of task {self.state.task_id} is closed already")
         return call
 
-    def set_status(self, status: TaskStatus, reason: str = "", message: str = "", **data: JsonValue) -> None:
+    def set_status(
+        self, status: TaskStatus, reason: str = "", message: str = "", extra: dict[str, JsonValue] | None = None
+    ) -> None:
         """Move the task's A2A state, logged only when something changed; leaving a terminal state breaks P5."""
         if self.state.terminal:
             raise InvariantBroken("P5", f"task {self.state.task_id} is {self.state.status} already")
         if (status, reason) == (self.state.status, self.state.reason):
             return
         self.set(status=status, reason=reason)
-        self.log("task.status", state=status, reason=reason, message=message, **data)
+        self.log_row("task.status", {"state": status, "reason": reason, "message": message} | (extra or {}))
 
 
 def replaced(value: ModelT, **changes: object) -> ModelT:

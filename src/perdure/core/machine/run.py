@@ -1,4 +1,4 @@
-"""The loop of a run: from positions to the next thing to do, until something must be waited for (R4, R7 to R10, R13)."""
+"""The loop of a run: from positions to the next thing to do, until something must be waited for (R4, R7 to R13)."""
 
 from perdure.core.budget import exceeded
 from perdure.core.commands import Persist
@@ -125,16 +125,28 @@ def _end(draft: Draft, end: End, reason: str, message: str) -> None:
     draft.set(help=())
     answer = draft.run.answer_entry if end == "answered" else 0
     number = draft.log("run.ended", end=end, reason=reason, message=message, answer_entry=answer)
-    turn = draft.state.turn
-    if turn is not None:
-        for call in turn.calls:
-            if call.asked is not None:
-                draft.set_call(call.index, asked=None)
-        if all(call.outcome is not None for call in turn.calls):
-            draft.set(turn=None)
+    _rest_calls(draft)
     draft.set(run=None)
     if end != "answered":
         draft.set(head=number)
+    _set_status_after(draft, end, reason, message)
+    draft.ask(Persist(terminal=draft.state.terminal))
+
+
+def _rest_calls(draft: Draft) -> None:
+    """Keep a turn whose calls are still open for the next run to resolve (R14)."""
+    turn = draft.state.turn
+    if turn is None:
+        return
+    for call in turn.calls:
+        if call.asked is not None:
+            draft.set_call(call.index, asked=None)
+    if all(call.outcome is not None for call in turn.calls):
+        draft.set(turn=None)
+
+
+def _set_status_after(draft: Draft, end: End, reason: str, message: str) -> None:
+    """R13: where the task stands after the run's end."""
     agent = draft.state.agent
     if draft.state.canceling:
         _finish(draft, "canceled", "canceled")
@@ -146,7 +158,6 @@ def _end(draft: Draft, end: End, reason: str, message: str) -> None:
         _finish(draft, "completed", "")
     else:
         draft.set_status("input_required", "answered")
-    draft.ask(Persist(terminal=draft.state.terminal))
 
 
 def _finish(draft: Draft, status: TaskStatus, reason: str, message: str = "") -> None:
@@ -154,4 +165,4 @@ def _finish(draft: Draft, status: TaskStatus, reason: str, message: str = "") ->
     turn = draft.state.turn
     open_calls = [f"{turn.number}/{c.index}" for c in turn.calls if c.outcome is None] if turn is not None else []
     unprocessed = [pending.message_id for pending in draft.state.inbox]
-    draft.set_status(status, reason, message, unprocessed=list(unprocessed), open_calls=list(open_calls))
+    draft.set_status(status, reason, message, {"unprocessed": list(unprocessed), "open_calls": list(open_calls)})

@@ -81,9 +81,7 @@ def model_replied(draft: Draft, event: events.ModelReplied) -> None:
         for call in draft.turn.calls:
             close_call(draft, call.index, made_result(call, "not_begun", text))
         if draft.run.ending is None:
-            wind_down(
-                draft, Ending(end="failed", reason=reason, message=f"the model's reply ended with {event.finish!r}")
-            )
+            wind_down(draft, Ending(end="failed", reason=reason, message=f"the model finished with {event.finish!r}"))
         return
     if not event.calls:
         draft.set_run(answered=True, answer_entry=draft.state.entries if keeps else 0)
