@@ -21,6 +21,9 @@ INLINE_ARGUMENTS_BYTES_MAX = 2 * KIB
 PROBLEM_BYTES_MAX = 2 * KIB
 """An error text given to a model or written to an event: enough for a reason, too little to flood a context."""
 
+NATIVE_BYTES_MAX = 256 * KIB
+"""A provider's own form of a reply, kept beside it for later turns; a larger one is dropped, with its thinking."""
+
 ANSWER_BYTES_MAX = 32 * KIB
 """A person's answer to a help request; it stands in the event that records it."""
 

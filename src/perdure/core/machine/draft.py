@@ -117,7 +117,8 @@ class Draft:
         if (status, reason) == (self.state.status, self.state.reason):
             return
         self.set(status=status, reason=reason)
-        self.log_row("task.status", {"state": status, "reason": reason, "message": message} | (extra or {}))
+        data: dict[str, JsonValue] = {"state": status, "reason": reason, "message": message}
+        self.log_row("task.status", data | (extra or {}))
 
 
 def replaced(value: ModelT, **changes: object) -> ModelT:
