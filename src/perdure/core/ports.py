@@ -134,8 +134,8 @@ class ToolPort(Protocol):
         """Call it once. Raises `ToolError` when it did not happen; anything else leaves the outcome open."""
         ...
 
-    async def check(self, key: str) -> Check:
-        """Ask the tool's own check what became of `key`; `Check.unknown()` without one."""
+    async def check(self, call: Call) -> Check:
+        """Ask the tool's own check what became of `call.idempotency_key`; `Check.unknown()` without one."""
         ...
 
 
@@ -273,6 +273,10 @@ class Store(Protocol):
 
     async def read_transcript(self, task_id: str, upto: int, chain: str) -> tuple[Entry, ...]:
         """Return entries 1 to `upto`; raises `StoreBehind` when fewer stand, `StoreAhead` when the chain differs."""
+        ...
+
+    async def read_entry(self, task_id: str, digest: str) -> Entry:
+        """Return the entry of that digest, in the transcript or not; raises `StoreBehind` when there is none."""
         ...
 
     async def message_digest(self, task_id: str, message_id: str) -> str | None:
