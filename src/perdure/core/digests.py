@@ -6,8 +6,12 @@ digests outlive the process that made them: keys sorted, no white space, UTF-8, 
 
 import hashlib
 import json
+import re
+from typing import Final
 
 from pydantic import BaseModel, JsonValue
+
+_UNSAFE: Final = re.compile("[\x00\ud800-\udfff]")
 
 
 def canonical(value: JsonValue) -> bytes:
@@ -33,9 +37,7 @@ def chained(previous: str, content: str) -> str:
 
 def safe_text(text: str) -> str:
     """Replace what databases and providers cannot carry (NUL, lone surrogates) by U+FFFD."""
-    if text.isascii() and "\x00" not in text:
-        return text
-    return "".join("\ufffd" if c == "\x00" or "\ud800" <= c <= "\udfff" else c for c in text)
+    return _UNSAFE.sub("\ufffd", text)
 
 
 def safe_json(value: JsonValue) -> JsonValue:

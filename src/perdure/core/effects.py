@@ -6,10 +6,11 @@ key (what became of it) and one per begun attempt. Only a key that has a begun a
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from perdure.core.agent import EffectClass
 from perdure.core.content import Frozen
+from perdure.core.digests import digest
 from perdure.core.errors import Fenced, KeyReused
 
 
@@ -17,6 +18,11 @@ def effect_key(task_id: str, turn: int, index: int, generation: int) -> str:
     """Return the idempotency key of a call; minted from what is recorded, never from a position in a history."""
     base = f"{task_id}/{turn}/{index}"
     return base if generation == 1 else f"{base}/{generation}"
+
+
+def request_digest(tool: str, arguments: dict[str, JsonValue]) -> str:
+    """Return the digest of what a key was begun with; raises `ValueError` for NaN and infinities."""
+    return digest({"tool": tool, "arguments": arguments})
 
 
 class EffectRequest(Frozen):
