@@ -104,3 +104,17 @@ EVENTS_PER_WRITE_MAX = 200
 
 EVENTS_PER_PAGE_MAX = 500
 """Rows in one read of the log."""
+
+# --- the store --------------------------------------------------------------------------------------------------
+STORE_READERS_MAX = 4
+"""Reading connections of one process to a SQLite store; reads are short, and more threads only share the same GIL."""
+
+STORE_CONNECTIONS_MAX = 8
+"""Connections of one process to a PostgreSQL store: ten processes stay below the server's default of 100."""
+
+TRANSCRIPT_CACHE_BYTES_MAX = 16 * KIB * KIB
+"""Bodies whose parsed entries a process keeps, so that a turn reads and parses only what is new in its transcript."""
+
+TAIL_POLL_FIRST_MS = 20
+TAIL_POLL_MAX_MS = 100
+"""How often a process asks its store for changes by others: soon after a change, slower while nothing happens."""
