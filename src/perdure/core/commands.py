@@ -1,5 +1,6 @@
 """What the state machine asks for: its outputs. Each operation's command is answered by exactly one event."""
 
+from perdure.core.agent import EffectClass
 from perdure.core.content import Frozen
 from perdure.core.log import LogEvent
 
@@ -38,7 +39,7 @@ class CallTool(Frozen):
     attempt: int
     key: str
     tool: str
-    effect: str
+    effect: EffectClass
     call_id: str
     arguments_digest: str
     reply_digest: str

@@ -173,6 +173,13 @@ class RecordedReply(Frozen):
     attempt: int
 
 
+class Admission(Frozen):
+    """A stored message id: the digest of its content and the number of its admission."""
+
+    digest: str
+    number: int
+
+
 class Ledgered(Frozen):
     """What the ledger answered to a request: the verdict, and the result of a `done`."""
 
@@ -279,8 +286,8 @@ class Store(Protocol):
         """Return the entry of that digest, in the transcript or not; raises `StoreBehind` when there is none."""
         ...
 
-    async def message_digest(self, task_id: str, message_id: str) -> str | None:
-        """Return the digest of the stored message of that id, or None."""
+    async def admission(self, task_id: str, message_id: str) -> Admission | None:
+        """Return how the message of that id was admitted, or None; knows all ids, whatever workflows forget (P1)."""
         ...
 
     async def events_after(self, task_id: str, number: int, limit: int) -> tuple[StoredEvent, ...]:

@@ -1,0 +1,187 @@
+"""The activities: where the workflow's decisions meet the store, the model and the tools.
+
+This is one of the two places with a blanket `except`: whatever a model or a tool raises is classified once, here, and
+goes to the workflow as a typed `Failure`. Cancellation always propagates, told apart from a worker's shutdown.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+
+from temporalio import activity
+
+from perdure.core.agent import EffectClass
+from perdure.core.content import ModelEntry, ToolCall
+from perdure.core.digests import canonical
+from perdure.core.effects import EffectRequest, request_digest
+from perdure.core.errors import ConfigurationError, StoreAhead
+from perdure.core.events import CallSummary
+from perdure.core.failure import Failure
+from perdure.core.limits import HEARTBEAT_EVERY_S, INLINE_ARGUMENTS_BYTES_MAX
+from perdure.core.ports import Execution, ModelPort, ModelRequest, RecordedReply, Store, ToolExecutor, ToolSchema
+from perdure.temporal.contracts import ModelInput, ModelOutput, ToolInput, WriteInput, WriteOutput
+from perdure.temporal.failures import as_application_error, classify
+
+
+@dataclass(frozen=True)
+class LiveAgent:
+    """An agent as a worker holds it. `examine` says of a call why it must not run, or what question it asks."""
+
+    agent_id: str
+    instructions: str
+    model: ModelPort
+    schemas: tuple[ToolSchema, ...]
+    executor: ToolExecutor
+    examine: Callable[[ToolCall], tuple[str | None, str | None]]
+
+
+class TaskActivities:
+    """The activities of tasks, over one store and the agents that this worker serves."""
+
+    def __init__(
+        self,
+        store: Store,
+        agents: Mapping[str, LiveAgent],
+        worker: str,
+        now_ms: Callable[[], int],
+        on_delta: Callable[[str, int, int, str], None] = lambda task, turn, attempt, text: None,
+    ) -> None:
+        self._store = store
+        self._agents = agents
+        self._worker = worker
+        self._now_ms = now_ms
+        self._on_delta = on_delta
+
+    def all(self) -> list[Callable[..., object]]:
+        """Return the activities for a worker."""
+        return [self.intake, self.emit_event, self.persist, self.invoke_llm, self.invoke_tool]
+
+    @activity.defn(name="intake")
+    async def intake(self, given: WriteInput) -> WriteOutput:
+        """Make messages durable (R3), or look one up by an id that the workflow has forgotten (P1)."""
+        return await self._write(given)
+
+    @activity.defn(name="emit_event")
+    async def emit_event(self, given: WriteInput) -> WriteOutput:
+        """Write rows that no other activity takes along."""
+        return await self._write(given)
+
+    @activity.defn(name="persist")
+    async def persist(self, given: WriteInput) -> WriteOutput:
+        """Write the state at a run's end, or a stop's fence (P5, P9)."""
+        return await self._write(given)
+
+    async def _write(self, given: WriteInput) -> WriteOutput:
+        async with self._edge(None):
+            if given.look_up is not None:
+                return WriteOutput(known=await self._store.admission(given.batch.task_id, given.look_up))
+            await self._store.write(given.batch, self._now_ms())
+        return WriteOutput()
+
+    @activity.defn(name="invoke_llm")
+    async def invoke_llm(self, given: ModelInput) -> ModelOutput:
+        """Make one attempt at a model call, unless its answer is recorded already (P2)."""
+        command, task_id = given.command, given.batch.task_id
+        async with self._edge(None, given.command.heartbeat_timeout_s):
+            agent = self._agent(given.agent_id)
+            recorded = await self._store.begin_model(
+                given.batch, command.run, command.turn, command.attempt, self._worker, self._now_ms()
+            )
+            if recorded is None:
+                transcript = await self._store.read_transcript(task_id, command.upto, command.chain)
+                request = ModelRequest(
+                    task_id=task_id,
+                    turn=command.turn,
+                    attempt=command.attempt,
+                    instructions=agent.instructions,
+                    transcript=transcript,
+                    tools=agent.schemas,
+                )
+
+                def on_delta(text: str) -> None:
+                    self._on_delta(task_id, command.turn, command.attempt, text)
+
+                reply = await agent.model.reply(request, on_delta, self._store.get_blob)
+                recorded = await self._store.record_reply(task_id, command.turn, command.attempt, reply, self._now_ms())
+            return self._summary(agent, recorded)
+
+    @activity.defn(name="invoke_tool")
+    async def invoke_tool(self, given: ToolInput) -> Execution:
+        """Make one attempt at a tool call, through the ledger (P3, P4)."""
+        command, task_id = given.command, given.batch.task_id
+        effect: EffectClass = command.effect
+        async with self._edge(effect, command.heartbeat_timeout_s):
+            agent = self._agent(given.agent_id)
+            entry = await self._store.read_entry(task_id, command.reply_digest)
+            if not isinstance(entry, ModelEntry) or command.index >= len(entry.reply.calls):
+                raise StoreAhead(f"entry {command.reply_digest} of task {task_id} has no call {command.index}")
+            arguments = entry.reply.calls[command.index].arguments or {}
+            request = EffectRequest(
+                key=command.key,
+                task_id=task_id,
+                run=command.run,
+                turn=command.turn,
+                index=command.index,
+                attempt=command.attempt,
+                tool=command.tool,
+                effect=effect,
+                request_digest=command.arguments_digest,
+                worker=self._worker,
+                resolve_only=command.resolve_only,
+            )
+            return await agent.executor.execute(given.batch, request, command.call_id, arguments)
+
+    def _agent(self, agent_id: str) -> LiveAgent:
+        agent = self._agents.get(agent_id)
+        if agent is None:
+            raise ConfigurationError("agent", f"this worker does not serve {agent_id!r}, only {sorted(self._agents)}")
+        return agent
+
+    @staticmethod
+    def _summary(agent: LiveAgent, recorded: RecordedReply) -> ModelOutput:
+        reply = recorded.reply
+        return ModelOutput(
+            digest=recorded.digest,
+            finish=reply.finish,
+            has_text=bool(reply.text.strip()),
+            calls=tuple(_summarised(call, *agent.examine(call)) for call in reply.calls),
+            usage=reply.usage,
+            model=reply.model,
+        )
+
+    @contextlib.asynccontextmanager
+    async def _edge(self, effect: EffectClass | None, heartbeat_timeout_s: float | None = None) -> AsyncIterator[None]:
+        """Heartbeat while the body runs, and classify whatever it raises."""
+        beating = asyncio.create_task(_heartbeat(heartbeat_timeout_s)) if heartbeat_timeout_s else None
+        try:
+            yield
+        except asyncio.CancelledError as error:
+            if activity.is_worker_shutdown():
+                raise as_application_error(Failure(kind="shutdown", message="the worker shut down")) from error
+            raise
+        except Exception as error:
+            raise as_application_error(classify(error, effect)) from error
+        finally:
+            if beating is not None:
+                beating.cancel()
+
+
+def _summarised(call: ToolCall, problem: str | None, question: str | None) -> CallSummary:
+    arguments = canonical(call.arguments)
+    small = call.arguments is not None and len(arguments) <= INLINE_ARGUMENTS_BYTES_MAX
+    return CallSummary(
+        call_id=call.call_id,
+        tool=call.tool,
+        arguments_digest=request_digest(call.tool, call.arguments or {}),
+        arguments_json=arguments.decode() if small else None,
+        problem=problem,
+        question=question,
+    )
+
+
+async def _heartbeat(timeout_s: float) -> None:
+    """Beat three times within the timeout, and at least every ten seconds."""
+    while True:
+        activity.heartbeat()
+        await asyncio.sleep(min(HEARTBEAT_EVERY_S, timeout_s / 3))

@@ -1,0 +1,161 @@
+"""What crosses between clients, the workflow and activities: the payloads, all pydantic models.
+
+These are durable formats: they stand in histories. A field may be added with a default, never renamed or removed.
+No input grows with the conversation (P7): a transcript is named by its length and its digest.
+"""
+
+from typing import Literal
+
+from pydantic import Field
+
+from perdure.core.agent import AgentSpec
+from perdure.core.commands import CallModel, CallTool
+from perdure.core.content import Finish, Frozen, Lane, Message, Usage
+from perdure.core.events import CallSummary
+from perdure.core.log import Batch, LogEvent
+from perdure.core.ports import Admission
+from perdure.core.state import TaskState
+
+TASK_WORKFLOW = "TaskWorkflow"
+
+
+class Carried(Frozen):
+    """What continue-as-new hands over: the state, and the rows that no write has confirmed."""
+
+    state: TaskState
+    rows: tuple[LogEvent, ...] = ()
+    confirmed: int = 0
+
+
+class TaskStart(Frozen):
+    """A task's start. The first message travels here, so that a durable start is a durable message (P1).
+
+    Everything that the workflow decides by is recorded here; workers may change under a running task.
+    """
+
+    schema_version: Literal[1] = 1
+    task_id: str
+    context_id: str
+    principal: str = ""
+    agent: AgentSpec
+    messages: tuple[Message, ...] = ()
+    carried: Carried | None = None
+
+
+class TaskOutcome(Frozen):
+    """How a task ended; the answer's text is read from the store."""
+
+    state: str
+    reason: str = ""
+    last_number: int
+
+
+# --- updates ----------------------------------------------------------------------------------------------------
+
+
+class InboxItem(Frozen):
+    """One message and the lane that its sender asked for."""
+
+    message: Message
+    lane: Lane | None = None
+
+
+class InboxRequest(Frozen):
+    """Messages to take in, in order. One update carries a batch: Temporal allows ten updates in flight."""
+
+    items: tuple[InboxItem, ...] = Field(min_length=1)
+
+
+class Receipt(Frozen):
+    """What became of one message: the number of its admission, or why it was refused."""
+
+    message_id: str
+    number: int | None = None
+    code: str | None = None
+    problem: str | None = None
+
+
+class InboxReply(Frozen):
+    """One receipt per message, in order. A receipt with a number is durable."""
+
+    receipts: tuple[Receipt, ...]
+
+
+class AnswerRequest(Frozen):
+    """A person's answer to the help request of that id."""
+
+    help_id: str
+    text: str
+
+
+class Recorded(Frozen):
+    """What an update recorded: the log's last number after it; `recorded` False when there was nothing to do."""
+
+    recorded: bool
+    number: int
+
+
+# --- activities -------------------------------------------------------------------------------------------------
+
+
+class WriteInput(Frozen):
+    """`intake`, `emit_event`, `persist`: one batch. `look_up` asks for the admission of an old message id."""
+
+    batch: Batch
+    look_up: str | None = None
+
+
+class WriteOutput(Frozen):
+    """The batch is in the store; `known` is the admission that was asked for."""
+
+    known: Admission | None = None
+
+
+class ModelInput(Frozen):
+    """`invoke_llm`: rows to write first, and the attempt."""
+
+    agent_id: str
+    batch: Batch
+    command: CallModel
+
+
+class ModelOutput(Frozen):
+    """`invoke_llm`: the recorded reply, by digest, with what the workflow decides by."""
+
+    digest: str
+    finish: Finish
+    has_text: bool
+    calls: tuple[CallSummary, ...] = ()
+    usage: Usage = Usage()
+    model: str = ""
+
+
+class ToolInput(Frozen):
+    """`invoke_tool`: rows to write first, and the attempt. Arguments are read from the reply in the store."""
+
+    agent_id: str
+    batch: Batch
+    command: CallTool
+
+
+# --- queries ----------------------------------------------------------------------------------------------------
+
+
+class Flight(Frozen):
+    """An attempt or a wait under way."""
+
+    name: str
+    turn: int
+    index: int | None = None
+    attempt: int
+    status: str
+
+
+class Monitor(Frozen):
+    """What the workflow is doing: attempts under way, rows that wait for the store, whether the store fails."""
+
+    flights: tuple[Flight, ...] = ()
+    unwritten: int = 0
+    confirmed: int = 0
+    degraded: bool = False
+    history_events: int = 0

@@ -1,0 +1,344 @@
+"""The task's workflow: events in, commands out. It decides nothing; `perdure.core.machine` does.
+
+Updates, signals and results of activities become events of the machine; its commands become activities, timers and
+rows for the store. Between the two stand the flights (`flights.py`) and the writer (`writer.py`).
+
+Temporal applies updates before activity completions within one activation, and handlers can run before `run`: both
+are harmless here, because every event is applied at once, to the state as it is then, and commands are launched by
+the one loop in `run`.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+
+from temporalio import workflow
+from temporalio.exceptions import ActivityError, ApplicationError
+
+with workflow.unsafe.imports_passed_through():
+    from perdure.core import events, limits
+    from perdure.core.commands import (
+        Append,
+        CallModel,
+        CallTool,
+        Command,
+        Fence,
+        Persist,
+        StopFlights,
+        StoreMessage,
+        Wait,
+    )
+    from perdure.core.content import Message, UserEntry
+    from perdure.core.digests import body_of, digest
+    from perdure.core.errors import InvalidInput, PerdureError
+    from perdure.core.log import LogEvent, TaskHeader
+    from perdure.core.machine import new_task, outstanding, refuse_admission, resend, step
+    from perdure.core.ports import Admission
+    from perdure.core.state import TaskState
+    from perdure.temporal.contracts import (
+        TASK_WORKFLOW,
+        AnswerRequest,
+        Carried,
+        InboxItem,
+        InboxReply,
+        InboxRequest,
+        Monitor,
+        Receipt,
+        Recorded,
+        TaskOutcome,
+        TaskStart,
+    )
+
+from perdure.temporal.flights import Flights, now_ms
+from perdure.temporal.writer import Writer
+
+
+@workflow.defn(name=TASK_WORKFLOW)
+class TaskWorkflow:
+    """One task. Its workflow id is the task id."""
+
+    @workflow.init
+    def __init__(self, start: TaskStart) -> None:
+        carried = start.carried
+        self._start = start
+        self._state: TaskState = carried.state if carried else new_task(start.task_id, start.context_id, start.agent)
+        self._todo: list[Command] = []
+        self._rolling = False
+        header = TaskHeader(
+            task_id=start.task_id,
+            context_id=start.context_id,
+            agent_id=start.agent.agent_id,
+            principal=start.principal,
+        )
+        self._writer = Writer(header, self._state, carried, self._apply, hold=self._about_to_launch)
+        self._flights = Flights(start.agent.agent_id, start.task_id, self._writer.outbox, self._apply)
+        if carried is not None:
+            self._todo.extend(outstanding(self._state))
+            return
+        self._apply(events.Created(at_ms=now_ms()))
+        for message in start.messages:
+            self._admit(InboxItem(message=message))
+
+    @workflow.run
+    async def run(self, start: TaskStart) -> TaskOutcome:
+        """Launch what the machine asks for, until the task is terminal and its end is in the store (P5)."""
+        if not self._state.seen:
+            # Nothing can ever wake it, and a task without a message has no sender who could be told.
+            raise ApplicationError(
+                f"P1: task {start.task_id} was started without a message", type="invalid_input", non_retryable=True
+            )
+        writer = asyncio.create_task(self._writer.run())
+        while not self._done():
+            try:
+                await workflow.wait_condition(lambda: self._must_act(writer))
+            except asyncio.CancelledError:
+                # Temporal's own cancel of the workflow is A2A's cancel: recorded, wound down, one terminal state.
+                if not self._state.terminal:
+                    self._apply(events.CancelRequested(at_ms=now_ms()))
+                continue
+            self._raise_what_broke(writer)
+            if self._rolls_idle() or self._rolls_at(self._todo):
+                await self._roll()
+            self._launch()
+        writer.cancel()
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        return TaskOutcome(state=self._state.status, reason=self._state.reason, last_number=self._state.last_number)
+
+    def _must_act(self, writer: "asyncio.Task[None]") -> bool:
+        broken = writer.done() or self._flights.broken is not None or self._writer.refused is not None
+        return bool(self._todo) or self._done() or self._rolls_idle() or broken
+
+    def _raise_what_broke(self, writer: "asyncio.Task[None]") -> None:
+        if self._writer.refused is not None:
+            # The store holds a terminal task, or another one, under this id: nothing starts again (P5).
+            raise ApplicationError(self._writer.refused, type="diverged", non_retryable=True)
+        if self._flights.broken is not None:
+            raise self._flights.broken
+        if writer.done():
+            writer.result()
+
+    def _done(self) -> bool:
+        return self._state.terminal and not self._todo and self._writer.persisted(self._state.last_number)
+
+    # --- events in, commands out --------------------------------------------------------------------------------
+
+    def _apply(self, event: events.Event) -> None:
+        """Apply one event. Rows and messages go to the writer now; everything else waits for the loop."""
+        self._state, commands = step(self._state, event)
+        self._writer.state = self._state
+        for command in commands:
+            match command:
+                case Append(event=row):
+                    self._writer.outbox.append(row)
+                case StoreMessage():
+                    pass  # `_admit` gave the writer its body already
+                case Fence(run=run):
+                    self._writer.fence(run)
+                case Persist():
+                    self._writer.persist()
+                case _:
+                    self._todo.append(command)
+
+    def _about_to_launch(self) -> bool:
+        return bool(self._todo) and not self._rolling
+
+    def _launch(self) -> None:
+        todo, self._todo = self._todo, []
+        for command in todo:
+            match command:
+                case CallModel():
+                    self._flights.call_model(command)
+                case CallTool():
+                    self._flights.call_tool(command)
+                case Wait():
+                    self._flights.wait(command)
+                case StopFlights():
+                    self._flights.stop()
+                case _:
+                    raise PerdureError(f"a command of kind {type(command).__name__} has no place in the loop")
+
+    # --- continue-as-new ----------------------------------------------------------------------------------------
+
+    def _history_is_long(self) -> bool:
+        info = workflow.info()
+        return info.is_continue_as_new_suggested() or info.get_current_history_length() >= limits.HISTORY_EVENTS_MAX
+
+    def _rolls_idle(self) -> bool:
+        """Between runs, when nothing is under way."""
+        state = self._state
+        idle = state.run is None and not state.terminal and not self._todo and not self._flights.any
+        return idle and self._history_is_long() and self._writer.idle
+
+    def _rolls_at(self, todo: list[Command]) -> bool:
+        """Between turns from a run's second on, when the only thing to launch is a turn's first model attempt."""
+        run = self._state.run
+        first = len(todo) == 1 and isinstance(todo[0], CallModel) and todo[0].attempt == 1
+        return first and run is not None and run.turns > 1 and not self._flights.any and self._history_is_long()
+
+    async def _roll(self) -> None:
+        """Continue as new once all handlers have finished; new updates are refused as retryable meanwhile.
+
+        Only rows and the state go over. What else the store is owed is written first.
+        """
+        self._rolling = True
+        await workflow.wait_condition(lambda: workflow.all_handlers_finished() and self._writer.owes_only_rows)
+        outbox = self._writer.outbox
+        carried = Carried(state=self._state, rows=outbox.unconfirmed(), confirmed=outbox.confirmed)
+        workflow.continue_as_new(self._start.model_copy(update={"messages": (), "carried": carried}))
+
+    # --- updates ------------------------------------------------------------------------------------------------
+
+    @workflow.update
+    async def inbox(self, request: InboxRequest) -> InboxReply:
+        """Take messages in; each receipt with a number is durable in the store when this returns (R3).
+
+        Fails as `unavailable` when the store does not take the rows in time: what was admitted stays admitted, and
+        a resend under the same ids tells.
+        """
+        self._refuse_while_rolling()
+        receipts = [await self._receive(item) for item in request.items]
+        ids = [receipt.message_id for receipt in receipts if receipt.number is not None]
+        await self._within(lambda: self._writer.stored(ids), "the message was admitted, but its row")
+        return InboxReply(receipts=tuple(receipts))
+
+    async def _receive(self, item: InboxItem) -> Receipt:
+        message_id = item.message.message_id
+        try:
+            if self._forgets(message_id):
+                known = await self._look_up(message_id)
+                if known is not None and known.digest != message_digest(item.message):
+                    return Receipt(message_id=message_id, code="message_conflict", problem="used with other content")
+                if known is not None:
+                    return Receipt(message_id=message_id, number=known.number)
+            return Receipt(message_id=message_id, number=self._admit(item))
+        except InvalidInput as error:
+            return Receipt(message_id=message_id, code=error.code, problem=str(error))
+
+    async def _look_up(self, message_id: str) -> Admission | None:
+        try:
+            return await self._writer.look_up(message_id)
+        except ActivityError as error:
+            raise ApplicationError("the store does not answer; send again", type="unavailable") from error
+
+    def _forgets(self, message_id: str) -> bool:
+        """Whether this id may have been seen so long ago that only the store remembers (P1)."""
+        full = len(self._state.seen) >= limits.MESSAGE_IDS_REMEMBERED
+        return full and all(seen_id != message_id for seen_id, _, _ in self._state.seen)
+
+    def _admit(self, item: InboxItem) -> int:
+        message = item.message
+        content = message_digest(message)
+        known = resend(self._state, message.message_id, content)
+        if known is not None:
+            return known
+        refuse_admission(self._state)
+        self._writer.keep(message)
+        self._apply(events.Admitted(at_ms=now_ms(), message_id=message.message_id, digest=content, lane=item.lane))
+        number = resend(self._state, message.message_id, content)
+        if number is None:
+            raise PerdureError("P1: an admitted message is not remembered")
+        return number
+
+    @workflow.update
+    async def stop(self) -> Recorded:
+        """Stop the run. When this returns no model or tool call of it begins any more (P9)."""
+        return await self._wind_down(events.StopRequested(at_ms=now_ms()))
+
+    @workflow.update
+    async def cancel(self) -> Recorded:
+        """Cancel the task: A2A's cancel, terminal."""
+        return await self._wind_down(events.CancelRequested(at_ms=now_ms()))
+
+    async def _wind_down(self, event: events.Event) -> Recorded:
+        self._refuse_while_rolling()
+        before = self._state.last_number
+        try:
+            self._apply(event)
+        except InvalidInput as error:
+            raise refusal(error) from error
+        number = self._state.last_number
+        fence = self._writer.fence_owed
+        if fence is not None:
+            await self._within(lambda: self._writer.fenced >= fence, "the stop was recorded, but its fence")
+        return Recorded(recorded=number > before, number=number)
+
+    @workflow.update
+    async def cancel_message(self, message_id: str) -> Recorded:
+        """Take one pending message back (R6)."""
+        return self._change(events.Withdrawn(at_ms=now_ms(), message_id=message_id))
+
+    @workflow.update
+    async def steer(self, message_id: str) -> Recorded:
+        """Move one pending message to the steer lane (R5)."""
+        return self._change(events.Moved(at_ms=now_ms(), message_id=message_id))
+
+    @workflow.update
+    async def answer(self, request: AnswerRequest) -> Recorded:
+        """Answer a help request; the second answer to one is refused."""
+        return self._change(events.Answered(at_ms=now_ms(), help_id=request.help_id, text=request.text))
+
+    def _change(self, event: events.Event) -> Recorded:
+        """Apply what needs no row before it is acknowledged: the update itself is durable in Temporal."""
+        self._refuse_while_rolling()
+        try:
+            self._apply(event)
+        except PerdureError as error:
+            raise refusal(error) from error
+        return Recorded(recorded=True, number=self._state.last_number)
+
+    def _refuse_while_rolling(self) -> None:
+        if self._rolling:
+            raise ApplicationError("the task continues in a new run; send again", type="unavailable")
+
+    async def _within(self, condition: Callable[[], bool], what: str) -> None:
+        try:
+            await workflow.wait_condition(condition, timeout=timedelta(seconds=limits.ACKNOWLEDGE_WITHIN_S))
+        except TimeoutError as error:
+            raise ApplicationError(f"{what} is not in the store yet; ask again", type="unavailable") from error
+
+    # --- signals ------------------------------------------------------------------------------------------------
+
+    @workflow.signal(name="cancel")
+    def on_cancel(self) -> None:
+        """Cancel, from a parent task; one that is terminal already stays so."""
+        if not self._state.terminal:
+            self._apply(events.CancelRequested(at_ms=now_ms()))
+
+    @workflow.signal
+    def child_done(self, child_id: str, status: str) -> None:
+        """Record that a sub-task reached its terminal state."""
+        if not self._state.terminal:
+            self._apply(events.ChildDone(at_ms=now_ms(), child_id=child_id, status=status))
+
+    # --- queries ------------------------------------------------------------------------------------------------
+
+    @workflow.query
+    def task(self) -> TaskState:
+        """Return the state as it is now, also what the store does not have yet."""
+        return self._state
+
+    @workflow.query
+    def events_since(self, number: int) -> list[LogEvent]:
+        """Return the rows after `number` that the store has not confirmed; older ones are read there."""
+        return [row for row in self._writer.outbox.unconfirmed() if row.number > number]
+
+    @workflow.query
+    def monitor(self) -> Monitor:
+        """Return what is under way."""
+        return Monitor(
+            flights=self._flights.under_way(),
+            unwritten=len(self._writer.outbox.unconfirmed()),
+            confirmed=self._writer.outbox.confirmed,
+            degraded=self._writer.degraded,
+            history_events=workflow.info().get_current_history_length(),
+        )
+
+
+def message_digest(message: Message) -> str:
+    """Return the digest that names a message's content: that of its transcript entry."""
+    return digest(body_of(UserEntry(message=message)))
+
+
+def refusal(error: PerdureError) -> ApplicationError:
+    """Turn a refusal into an update's failure; its type is the error's code."""
+    return ApplicationError(str(error), type=error.code, non_retryable=True)

@@ -1,0 +1,182 @@
+"""The writer: brings to the store what no model or tool call takes along.
+
+One write at a time, each carrying all that waits: rows, messages, a fence, the state. Its activity is named by what
+it is mainly for: `intake` (messages), `persist` (state, fence) or `emit_event` (rows). Only normal activities write:
+a local one would write before its workflow task commits, and a kill in between would leave rows of a past that did
+not happen.
+
+A store that fails is retried without end, with a backoff of up to a minute; the task is shown as degraded meanwhile.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+
+from temporalio import workflow
+from temporalio.exceptions import ActivityError
+
+with workflow.unsafe.imports_passed_through():
+    from perdure.core import events, limits
+    from perdure.core.agent import RetryPolicy
+    from perdure.core.content import Message
+    from perdure.core.digests import body_of
+    from perdure.core.log import Batch, TaskHeader
+    from perdure.core.ports import Admission
+    from perdure.core.retry import Again, after_failure
+    from perdure.core.state import TaskState
+    from perdure.temporal.contracts import Carried, WriteInput, WriteOutput
+    from perdure.temporal.failures import failure_of
+    from perdure.temporal.outbox import Outbox
+
+from perdure.temporal.flights import ONE_ATTEMPT
+
+MESSAGES_PER_WRITE_MAX = 8
+"""With messages of up to 64 KiB a batch stays under half of Temporal's 2 MiB."""
+
+UNENDING = RetryPolicy(attempts_max=1)
+"""Store failures spend no attempt, so the bound is never reached; only the backoff counts."""
+
+
+class Writer:
+    """What the store is owed, and the loop that pays it.
+
+    `hold` says that commands are about to be launched, which will take the rows along. `refused` is set when the
+    store refuses the task's very first write for good.
+    """
+
+    def __init__(
+        self,
+        header: TaskHeader,
+        state: TaskState,
+        carried: Carried | None,
+        apply: Callable[[events.Event], None],
+        hold: Callable[[], bool],
+    ) -> None:
+        self.state = state
+        self.outbox = Outbox(carried.rows, carried.confirmed) if carried else Outbox()
+        self.refused: str | None = None
+        self.fenced = 0
+        self._header = header
+        self._apply = apply
+        self._hold = hold
+        self._kept: dict[str, Message] = {}
+        self._fence = 0
+        self._persist_owed = False
+        self._persisted = 0
+        self._writing = False
+        self._failures = 0
+
+    # --- what is owed -------------------------------------------------------------------------------------------
+
+    def keep(self, message: Message) -> None:
+        """Hold a message's body until it is stored."""
+        self._kept[message.message_id] = message
+
+    def fence(self, run: int) -> None:
+        """Owe the fence of this run."""
+        self._fence = max(self._fence, run)
+
+    def persist(self) -> None:
+        """Owe the state as it is when the write begins."""
+        self._persist_owed = True
+
+    @property
+    def fence_owed(self) -> int | None:
+        """The fence that is not in the store yet."""
+        return self._fence if self._fence > self.fenced else None
+
+    def stored(self, message_ids: Iterable[str]) -> bool:
+        """Whether these messages are durable in the store."""
+        return not any(message_id in self._kept for message_id in message_ids)
+
+    def persisted(self, number: int) -> bool:
+        """Whether the state at that number, and every row up to it, are in the store (P5)."""
+        return self._persisted >= number and self.outbox.confirmed >= number
+
+    @property
+    def owes_only_rows(self) -> bool:
+        """Whether nothing but rows is owed, and no write is under way."""
+        return not (self._kept or self.fence_owed or self._persist_owed or self._writing)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing at all is owed."""
+        return self.owes_only_rows and not self.outbox.unconfirmed()
+
+    @property
+    def degraded(self) -> bool:
+        """Whether the latest write failed."""
+        return self._failures > 0
+
+    # --- paying it ----------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Write whatever is owed, for ever."""
+        while True:
+            await workflow.wait_condition(lambda: self._owes() and not self._hold())
+            await self._write()
+
+    def _owes(self) -> bool:
+        return bool(self.outbox.waiting or self._kept or self.fence_owed or self._persist_owed)
+
+    async def _write(self) -> None:
+        rows = self.outbox.take()
+        messages = tuple(self._kept.values())[:MESSAGES_PER_WRITE_MAX]
+        fence, number, persist = self.fence_owed, self.state.last_number, self._persist_owed
+        batch = Batch(
+            task_id=self._header.task_id,
+            header=self._header,
+            rows=rows,
+            messages=messages,
+            confirmed=self.outbox.confirmed,
+            fence=fence,
+            snapshot=body_of(self.state) if persist else None,
+        )
+        name = "persist" if persist or fence else "intake" if messages else "emit_event"
+        self._writing, self._persist_owed = True, False
+        try:
+            await _execute(name, WriteInput(batch=batch))
+        except ActivityError as error:
+            self.outbox.give_back(rows)
+            self._persist_owed = self._persist_owed or persist
+            await self._back_off(error)
+            return
+        finally:
+            self._writing = False
+        self._failures = 0
+        self.outbox.confirm(rows)
+        self.fenced = fence or self.fenced
+        if persist:
+            self._persisted = number
+        if messages:
+            for message in messages:
+                del self._kept[message.message_id]
+            ids = tuple(message.message_id for message in messages)
+            self._apply(events.Stored(at_ms=int(workflow.time() * 1000), message_ids=ids))
+
+    async def _back_off(self, error: ActivityError) -> None:
+        failure = failure_of(error)
+        if failure.kind == "diverged" and self.outbox.confirmed == 0:
+            self.refused = failure.message
+        jitter = workflow.random().random()
+        match after_failure(failure.model_copy(update={"kind": "store"}), 0, self._failures, UNENDING, jitter):
+            case Again(delay_ms=delay_ms):
+                self._failures += 1
+                await asyncio.sleep(delay_ms / 1000)
+
+    async def look_up(self, message_id: str) -> Admission | None:
+        """Ask the store how an old message id was admitted; fails as the store does."""
+        batch = Batch(task_id=self._header.task_id)
+        output = await _execute("intake", WriteInput(batch=batch, look_up=message_id))
+        return output.known
+
+
+async def _execute(name: str, given: WriteInput) -> WriteOutput:
+    output: WriteOutput = await workflow.execute_activity(
+        name,
+        given,
+        result_type=WriteOutput,
+        start_to_close_timeout=timedelta(seconds=limits.STORE_WRITE_TIMEOUT_S),
+        retry_policy=ONE_ATTEMPT,
+    )
+    return output
