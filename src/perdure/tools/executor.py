@@ -1,0 +1,224 @@
+"""One attempt at a tool call, through the ledger (design section 6).
+
+The ledger is asked before the tool is called and told after; in between nothing is known, and nothing is guessed:
+
+- what the ledger says to be done is returned without a call (P3),
+- what is in doubt is asked of the tool's own check, never begun again (P4),
+- what was begun and returned is recorded even where the attempt is told to stop meanwhile: an outcome that is known
+  must not become one that is in doubt.
+
+Nothing is tried again here. Retries belong to the workflow, which shows each as an attempt of its own.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, Protocol
+
+from pydantic import JsonValue
+
+from perdure.core import limits
+from perdure.core.content import ResultStatus, ToolEntry, ToolResult
+from perdure.core.effects import EffectRequest
+from perdure.core.errors import BegunError, Fenced, InvariantBroken, StoreUnavailable, ToolError
+from perdure.core.log import Batch
+from perdure.core.ports import Call, Check, Execution, Ledgered, Store, ToolPort
+from perdure.tools.results import problem_text, shown
+
+_SETTLE_SHARE_MAX: Final = 0.5
+_CHECK_SHARE_MAX: Final = 0.35
+"""Shares of a tool's timeout: settling and checking both fit in one attempt, with room for the ledger."""
+
+
+class Sleep(Protocol):
+    """Waits for so many seconds."""
+
+    def __call__(self, delay: float, /) -> Awaitable[object]:
+        """Wait."""
+        ...
+
+
+class LedgerExecutor:
+    """Runs calls of `tools` for the worker named `worker`. Takes no locks; may serve any number of calls at once."""
+
+    def __init__(
+        self,
+        store: Store,
+        tools: Mapping[str, ToolPort],
+        worker: str,
+        now_ms: Callable[[], int],
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self._store = store
+        self._tools = tools
+        self._worker = worker
+        self._now_ms = now_ms
+        self._sleep = sleep
+
+    async def execute(
+        self, batch: Batch, request: EffectRequest, call_id: str, arguments: dict[str, JsonValue]
+    ) -> Execution:
+        """Run one attempt of one call; the batch is written with the ledger's first answer.
+
+        A tool that this worker does not have, or arguments that no longer fit it, begin nothing: the ledger says
+        what became of the key and closes one that never began (`not_begun`, with the reason).
+
+        Raises:
+            Fenced: Refused before it began (P9), or its key was closed before its result came (P3).
+            KeyReused: The key was begun with another tool or other arguments. Nothing was begun.
+            StoreUnavailable: The store did not answer. Nothing was called.
+            BegunError: The tool was called and no result is recorded. The cause says why.
+        """
+        request = request.model_copy(update={"worker": self._worker})
+        tool = self._tools.get(request.tool)
+        refused = self._refused(tool, request, arguments)
+        if refused:
+            request = request.model_copy(update={"resolve_only": True})
+        ledgered = await self._store.begin_effect(batch, request, self._now_ms())
+        match ledgered.verdict:
+            case "done":
+                return _recorded(ledgered)
+            case "closed":
+                return Execution(outcome="closed")
+            case "not_begun":
+                return Execution(outcome="not_begun", reason=refused)
+            case "in_doubt":
+                if tool is None:
+                    return Execution(outcome="in_doubt", reason=refused)
+                return await self._resolve(tool, batch, request, call_id)
+            case "begin":
+                if tool is None or refused:
+                    raise InvariantBroken("P3", f"{request.key} was begun although it was to be resolved only")
+                return await self._call(tool, request, call_id, arguments)
+
+    def _refused(self, tool: ToolPort | None, request: EffectRequest, arguments: dict[str, JsonValue]) -> str:
+        if tool is None:
+            names = ", ".join(sorted(self._tools)) or "none"
+            return f"this worker has no tool {request.tool!r}; its tools: {names}"
+        return "" if request.resolve_only else tool.problem(arguments) or ""
+
+    # --- begun: call and record ---------------------------------------------------------------------------------
+
+    async def _call(
+        self, tool: ToolPort, request: EffectRequest, call_id: str, arguments: dict[str, JsonValue]
+    ) -> Execution:
+        """Call the tool and record what it returned. A stop is handed on to the tool, but not to the recording."""
+        calling = asyncio.create_task(_called(tool, arguments, _call_of(request)))
+        stopped = await _ended(calling, hand_on=True)
+        if calling.cancelled():
+            if stopped:
+                raise asyncio.CancelledError
+            raise BegunError(f"{request.tool} was cancelled from within")
+        error = calling.exception()
+        if error is not None:
+            raise asyncio.CancelledError if stopped else error
+        status, value = calling.result()
+        recording = asyncio.create_task(self._record(request, call_id, status, value))
+        stopped = await _ended(recording, hand_on=False) or stopped
+        if stopped:
+            if not recording.cancelled():
+                recording.exception()  # Taken note of: the stop is what this attempt ends with.
+            raise asyncio.CancelledError
+        try:
+            return recording.result()
+        except StoreUnavailable as error:
+            raise BegunError(f"{request.tool} ended, but its result could not be recorded: {error}") from error
+
+    async def _record(self, request: EffectRequest, call_id: str, status: ResultStatus, value: JsonValue) -> Execution:
+        """Record a result; what stands already wins. On a closed key the result is late."""
+        part = shown(value)
+        blob = None if part.whole is None else await self._store.put_blob(part.whole, part.media_type)
+        result = ToolResult(call_id=call_id, tool=request.tool, status=status, text=part.text, blob=blob)
+        entry = ToolEntry(result=result)
+        ledgered = await self._store.finish_effect(request.key, request.attempt, entry, self._now_ms())
+        if ledgered.verdict == "closed":
+            raise Fenced(f"P3: {request.key} was closed before the result of attempt {request.attempt} came")
+        return _recorded(ledgered)
+
+    # --- in doubt: settle and ask -------------------------------------------------------------------------------
+
+    async def _resolve(self, tool: ToolPort, batch: Batch, request: EffectRequest, call_id: str) -> Execution:
+        """Ask the tool's check, after a request that was on its way has had time to arrive (P4)."""
+        await self._sleep(min(tool.settle_s, tool.spec.timeout_s * _SETTLE_SHARE_MAX))
+        answer, reason = await self._asked(tool, request)
+        if answer.answer == "happened":
+            return await self._record(request, call_id, "ok", answer.result)
+        if answer.answer == "never":
+            ledgered = await self._store.close_effect(request.key, self._now_ms())
+            return _recorded(ledgered) if ledgered.verdict == "done" else Execution(outcome="closed")
+        # The first attempt may have lived on and recorded its result while this one waited.
+        again = request.model_copy(update={"resolve_only": True})
+        ledgered = await self._store.begin_effect(batch, again, self._now_ms())
+        match ledgered.verdict:
+            case "done":
+                return _recorded(ledgered)
+            case "closed":
+                return Execution(outcome="closed")
+            case _:
+                return Execution(outcome="in_doubt", reason=reason)
+
+    async def _asked(self, tool: ToolPort, request: EffectRequest) -> tuple[Check, str]:
+        """Return the check's answer, and a reason where it settles nothing."""
+        within_s = tool.spec.timeout_s * _CHECK_SHARE_MAX
+        bound = asyncio.timeout(within_s)
+        try:
+            async with bound:
+                answer = await tool.check(_call_of(request))
+        except asyncio.CancelledError:
+            if _is_stopped():
+                raise
+            return Check.unknown(), f"the check of {request.tool} was cancelled from within"
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's check may raise anything; it then says nothing
+            if bound.expired():
+                return Check.unknown(), f"the check of {request.tool} did not answer within {within_s:g} s"
+            return Check.unknown(), f"the check of {request.tool} failed: {type(error).__name__}: {problem_text(error)}"
+        if answer.answer == "not_yet":
+            return answer, f"the check of {request.tool} says that it did not happen so far"
+        return answer, f"the check of {request.tool} cannot tell, or it has none"
+
+
+def _call_of(request: EffectRequest) -> Call:
+    return Call(idempotency_key=request.key, attempt=request.attempt, task_id=request.task_id, tool=request.tool)
+
+
+def _recorded(ledgered: Ledgered) -> Execution:
+    """Return the result that stands."""
+    entry = ledgered.entry
+    if ledgered.verdict != "done" or not isinstance(entry, ToolEntry) or ledgered.digest is None:
+        raise InvariantBroken("P3", f"the ledger answered {ledgered.verdict!r} without the result of a tool call")
+    return Execution(outcome="result", digest=ledgered.digest, status=entry.result.status)
+
+
+async def _called(tool: ToolPort, arguments: dict[str, JsonValue], call: Call) -> tuple[ResultStatus, JsonValue]:
+    """Call the tool and return the status and value of its result; whatever else it raises leaves it open."""
+    try:
+        return "ok", await tool.invoke(arguments, call)
+    except ToolError as error:
+        return "error", problem_text(error) or "The tool says that it did not happen, and gives no reason."
+    except (Exception, SystemExit) as error:
+        raise BegunError(f"{call.tool} raised {type(error).__name__}: {problem_text(error)}") from error
+
+
+async def _ended(task: "asyncio.Task[object]", *, hand_on: bool) -> bool:
+    """Wait until `task` has ended, and return whether the caller was told to stop meanwhile.
+
+    With `hand_on` the stop cancels the task and its end is still waited for; without, the task goes on for
+    `STORE_WRITE_TIMEOUT_S` and is cancelled then.
+    """
+    stopped = False
+    while not task.done():
+        grace_s = limits.STORE_WRITE_TIMEOUT_S if stopped and not hand_on else None
+        try:
+            done, _ = await asyncio.wait({task}, timeout=grace_s)
+        except asyncio.CancelledError:
+            stopped = True
+            if hand_on:
+                task.cancel()
+            continue
+        if not done:
+            task.cancel()
+    return stopped
+
+
+def _is_stopped() -> bool:
+    current = asyncio.current_task()
+    return current is None or current.cancelling() > 0

@@ -1,0 +1,297 @@
+"""Python functions as tools: the decorator `tool` and what it makes.
+
+A `FunctionTool` is still the function: called directly it does just what it did before, with the same types. The
+harness calls it through `invoke`, with arguments held to the schema and the call it serves.
+"""
+
+import asyncio
+import functools
+import inspect
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Generic, ParamSpec, TypeVar, cast, get_args, overload
+
+from pydantic import JsonValue, ValidationError
+
+from perdure.core import limits
+from perdure.core.agent import EffectClass, RetryPolicy, ToolSpec
+from perdure.core.errors import ConfigurationError, ToolError
+from perdure.core.ports import Call, Check, ToolSchema
+from perdure.tools.documentation import summary
+from perdure.tools.intrinsic import RESERVED
+from perdure.tools.results import as_json
+from perdure.tools.signature import NAME, Signature
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+CheckFunction = Callable[[Any], object]
+"""A check: takes the idempotency key, or a `Call` where its parameter is annotated so; plain or async."""
+
+_SETTLE_SHARE_MAX: Final = 0.5
+"""Settling may take this share of the tool's timeout at most: the check must still fit in the same attempt."""
+
+
+class FunctionTool(Generic[P, R]):
+    """A function that models can call; made by `tool`."""
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        *,
+        spec: ToolSpec,
+        description: str | None,
+        check: CheckFunction | None,
+        settle_s: float,
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._spec = spec
+        self._signature = Signature(spec.name, function)
+        self._check = check
+        self._check_takes_call = check is not None and _takes_call(spec.name, check)
+        self._settle_s = settle_s
+        text = summary(function.__doc__) if description is None else description
+        self._schema = ToolSchema(name=spec.name, description=text, parameters=self._signature.schema)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function itself: no ledger, no validation."""
+        return self._function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<tool {self._spec.name} ({self._spec.effect})>"
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What the workflow records of the tool."""
+        return self._spec
+
+    @property
+    def schema(self) -> ToolSchema:
+        """What the model sees of the tool."""
+        return self._schema
+
+    @property
+    def settle_s(self) -> float:
+        """Seconds between the end of a call and its check; 0 without a check, for there is nothing to wait for."""
+        return 0.0 if self._check is None else self._settle_s
+
+    def problem(self, arguments: dict[str, JsonValue]) -> str | None:
+        """Return why these arguments break the schema, in words that help a model to correct them, or None."""
+        return self._signature.problem(arguments)
+
+    async def invoke(self, arguments: dict[str, JsonValue], call: Call) -> JsonValue:
+        """Call the function once and return its result as JSON; a value without a JSON form becomes a text.
+
+        Raises `ToolError` for arguments that do not fit, and whatever the function raises. A plain function runs in
+        a thread, which cannot be interrupted: a cancelled call waits up to `STOP_GRACE_S` for its end and returns
+        what it returned, else the cancellation goes on and so does the thread. The caller thus runs `invoke` as an
+        asyncio task of its own and remembers that it cancelled it.
+        """
+        try:
+            keywords = self._signature.read(arguments, call)
+        except ValidationError as error:
+            raise ToolError(self._signature.problem(arguments) or str(error)) from error
+        function = cast(Callable[..., object], self._function)
+        if inspect.iscoroutinefunction(function):
+            return as_json(await function(**keywords))
+        return as_json(await _awaited(await _in_thread(functools.partial(function, **keywords))))
+
+    async def check(self, call: Call) -> Check:
+        """Ask the tool's own check what became of the call's key.
+
+        A `Check` is taken as it is, None as `not_yet`, any other answer as `happened` with that result. A bare
+        bool and an empty answer (0, "", []) could mean either and raise `ConfigurationError`; what the check raises
+        goes on. Both leave the outcome unknown.
+        """
+        if self._check is None:
+            return Check.unknown()
+        given: object = call if self._check_takes_call else call.idempotency_key
+        if inspect.iscoroutinefunction(self._check):
+            answer = await self._check(given)
+        else:
+            answer = await _awaited(await asyncio.to_thread(self._check, given))
+        if isinstance(answer, Check):
+            return answer
+        if answer is None:
+            return Check.not_yet()
+        if isinstance(answer, bool) or (_countable(answer) and not answer):
+            raise ConfigurationError(
+                f"tool {self._spec.name!r}, check",
+                f"{answer!r} does not say whether the effect happened; return Check.happened(result), Check.never(), "
+                "Check.not_yet() or Check.unknown()",
+            )
+        return Check.happened(as_json(answer))
+
+
+@overload
+def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
+
+
+@overload
+def tool(
+    *,
+    effect: EffectClass = "once",
+    check: CheckFunction | None = None,
+    parallel: bool | None = None,
+    timeout_s: float = limits.TOOL_TIMEOUT_S,
+    heartbeat_timeout_s: float = limits.HEARTBEAT_TIMEOUT_S,
+    retry: RetryPolicy | None = None,
+    settle_s: float | None = None,
+    name: str | None = None,
+    description: str | None = None,
+) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
+
+
+def tool(
+    function: Callable[P, R] | None = None,
+    /,
+    *,
+    effect: EffectClass = "once",
+    check: CheckFunction | None = None,
+    parallel: bool | None = None,
+    timeout_s: float = limits.TOOL_TIMEOUT_S,
+    heartbeat_timeout_s: float = limits.HEARTBEAT_TIMEOUT_S,
+    retry: RetryPolicy | None = None,
+    settle_s: float | None = None,
+    name: str | None = None,
+    description: str | None = None,
+) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
+    """Make a tool of a function, plain or async: `@tool` or `@tool(effect=…)`.
+
+    Its schema comes from the annotations, its description from the docstring's first paragraph, the parameters' from
+    `Annotated[…, Field(description=…)]` or a Google-style `Args:` section. A parameter annotated `Call` gets the call
+    it serves and is not shown to the model. Raise `ToolError` to say that the effect did not happen.
+
+    Args:
+        function: The function, where the decorator is used without parentheses.
+        effect: `read` and `idempotent` may be begun again with the same key; `once` (the default) never is.
+        check: Asked what became of a key whose call ended without a result. Takes the key, or a `Call` where its
+            parameter is annotated so. Answers a `Check`, None (not so far), or what the call would have returned.
+        parallel: Whether it may run beside other calls of the same turn. Default: only a `read`.
+        timeout_s: Seconds that one attempt may take.
+        heartbeat_timeout_s: Seconds without a sign of life after which its worker is taken for lost.
+        retry: How often and how fast attempts of a `read` or `idempotent` call are made again.
+        settle_s: Seconds to wait before `check`: how long a request may still be on its way. At most half of
+            `timeout_s`; default 5, or that half.
+        name: What the model calls it. Default: the function's name.
+        description: What the model is told of it, in place of the docstring.
+
+    Raises:
+        ConfigurationError: Names the tool, the parameter and the fix.
+    """
+
+    def make(function: Callable[P, R]) -> FunctionTool[P, R]:
+        called = _name_of(function) if name is None else name
+        spec = _spec(called, effect, parallel, timeout_s, heartbeat_timeout_s, retry)
+        _refuse_function(called, function)
+        settle_s_max = timeout_s * _SETTLE_SHARE_MAX
+        settles_s = min(limits.SETTLE_S, settle_s_max) if settle_s is None else settle_s
+        if not 0 <= settles_s <= settle_s_max:
+            raise ConfigurationError(
+                f"tool {called!r}, settle_s",
+                f"{settle_s} is not within 0 and half of timeout_s, {settle_s_max:g}; give less, or a longer timeout_s",
+            )
+        return FunctionTool(function, spec=spec, description=description, check=check, settle_s=settles_s)
+
+    return make if function is None else make(function)
+
+
+def _name_of(function: object) -> str:
+    name = getattr(function, "__name__", None)
+    if not isinstance(name, str):
+        raise ConfigurationError(f"tool {function!r}", "it has no name of its own; decorate a function")
+    return name
+
+
+def _spec(
+    name: str,
+    effect: EffectClass,
+    parallel: bool | None,
+    timeout_s: float,
+    heartbeat_timeout_s: float,
+    retry: RetryPolicy | None,
+) -> ToolSpec:
+    where = f"tool {name!r}"
+    if NAME.fullmatch(name) is None:
+        raise ConfigurationError(f"{where}, name", "providers refuse this name; use 1 to 64 of a-z, A-Z, 0-9, _ and -")
+    if name in RESERVED:
+        raise ConfigurationError(f"{where}, name", "this name is reserved for the harness; choose another with name=…")
+    if effect not in get_args(EffectClass):
+        raise ConfigurationError(f"{where}, effect", f"{effect!r} is not one of {', '.join(get_args(EffectClass))}")
+    for field, seconds in (("timeout_s", timeout_s), ("heartbeat_timeout_s", heartbeat_timeout_s)):
+        if not 0 < seconds < float("inf"):
+            raise ConfigurationError(f"{where}, {field}", f"{seconds} is not a time; give seconds greater than 0")
+    return ToolSpec(
+        name=name,
+        effect=effect,
+        parallel=effect == "read" if parallel is None else parallel,
+        timeout_s=timeout_s,
+        heartbeat_timeout_s=heartbeat_timeout_s,
+        **({} if retry is None else {"retry": retry}),
+    )
+
+
+def _refuse_function(name: str, function: object) -> None:
+    field = f"tool {name!r}"
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise ConfigurationError(field, "it is a generator; return the whole result, for example as a list")
+    if not inspect.isroutine(function):
+        raise ConfigurationError(field, f"{function!r} is not a function; wrap it in one, with annotated parameters")
+
+
+def _takes_call(name: str, check: CheckFunction) -> bool:
+    """Return whether the check's parameter is annotated `Call`; refuses a check that cannot take one argument."""
+    field = f"tool {name!r}, check"
+    if not callable(check):
+        raise ConfigurationError(field, f"{check!r} cannot be called; give a function that takes the key")
+    parameters = list(inspect.signature(check).parameters.values())
+    required = [parameter for parameter in parameters if parameter.default is inspect.Parameter.empty]
+    given_by_position = [parameter for parameter in parameters if parameter.kind is not inspect.Parameter.KEYWORD_ONLY]
+    if not given_by_position or len(required) > 1:
+        raise ConfigurationError(field, "it must take exactly one argument, the idempotency key or a `Call`")
+    annotation = given_by_position[0].annotation
+    return annotation is Call or (isinstance(annotation, str) and annotation.rpartition(".")[2] == "Call")
+
+
+def _countable(answer: object) -> bool:
+    return isinstance(answer, int | float | str | bytes | list | tuple | dict | set | frozenset)
+
+
+async def _awaited(value: object) -> object:
+    """Return what a plain function that hands out an awaitable (a wrapped coroutine function) stands for."""
+    return await cast(Awaitable[object], value) if inspect.isawaitable(value) else value
+
+
+async def _in_thread(function: Callable[[], object]) -> object:
+    """Run a plain function in a thread, with the caller's context variables. Cancellation: see `invoke`."""
+    claim = threading.Lock()  # Taken once, by the thread that starts or by the cancellation that came before it.
+
+    def run() -> object:
+        if not claim.acquire(blocking=False):
+            return None
+        try:
+            return function()
+        except StopIteration as error:
+            raise RuntimeError("the function raised StopIteration, which a future cannot carry") from error
+        except SystemExit as error:
+            raise RuntimeError("the function called sys.exit, which would end the worker") from error
+
+    thread = asyncio.ensure_future(asyncio.to_thread(run))
+    try:
+        return await asyncio.shield(thread)
+    except asyncio.CancelledError:
+        if claim.acquire(blocking=False):
+            thread.cancel()
+            raise
+        thread.add_done_callback(_noticed)
+        done, _ = await asyncio.wait({thread}, timeout=limits.STOP_GRACE_S)
+        if not done:
+            raise
+        return thread.result()
+
+
+def _noticed(thread: asyncio.Future[object]) -> None:
+    """Take note of how an abandoned thread ended; nobody waits for it any more."""
+    if not thread.cancelled():
+        thread.exception()
