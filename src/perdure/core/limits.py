@@ -4,6 +4,7 @@ Units are in the names. What a user may set is a field of an agent's settings wh
 """
 
 KIB = 1024
+"""Bytes; for the bounds below."""
 
 # --- payloads ---------------------------------------------------------------------------------------------------
 BLOB_BYTES_MIN = 64 * KIB
@@ -26,6 +27,9 @@ NATIVE_BYTES_MAX = 256 * KIB
 
 ANSWER_BYTES_MAX = 32 * KIB
 """A person's answer to a help request; it stands in the event that records it."""
+
+QUESTION_BYTES_MAX = 8 * KIB
+"""What a person is asked at once; it is held in the state until it is answered. The whole stands in the transcript."""
 
 MESSAGE_PARTS_MAX = 64
 """Parts of one message."""
@@ -90,6 +94,25 @@ SETTLE_S = 5.0
 
 STOP_GRACE_S = 10.0
 """How long a cancelled call may take to end before the run ends without it."""
+
+DRAIN_S = 25.0
+"""How long a worker that was asked to end lets begun calls finish: under the 30 s that most supervisors allow."""
+
+HEARTBEAT_THROTTLE_S = 1.0
+"""Cancellation rides on heartbeats, which the SDK would hold back for up to 80 % of their timeout."""
+
+# --- slots of one worker process --------------------------------------------------------------------------------
+WORKFLOW_TASKS_AT_ONCE_MAX = 8
+"""After a mass restart every task replays; more at once than this do not fit in half of a workflow task's 2 s."""
+
+CALLS_AT_ONCE_MAX = 100
+"""Model and tool calls; they mostly wait for others."""
+
+WRITES_AT_ONCE_MAX = 16
+"""Store writes, in slots of their own; SQLite takes one at a time anyway."""
+
+CACHED_WORKFLOWS_MAX = 500
+"""Workflows kept in memory between their tasks; an evicted one is replayed."""
 
 # --- budgets of a run -------------------------------------------------------------------------------------------
 RUN_TURNS_MAX = 100

@@ -53,9 +53,13 @@ class TaskActivities:
         self._now_ms = now_ms
         self._on_delta = on_delta
 
-    def all(self) -> list[Callable[..., object]]:
-        """Return the activities for a worker."""
-        return [self.intake, self.emit_event, self.persist, self.invoke_llm, self.invoke_tool]
+    def calls(self) -> list[Callable[..., object]]:
+        """Return the activities that call models and tools."""
+        return [self.invoke_llm, self.invoke_tool]
+
+    def writes(self) -> list[Callable[..., object]]:
+        """Return the activities that only write to the store."""
+        return [self.intake, self.emit_event, self.persist]
 
     @activity.defn(name="intake")
     async def intake(self, given: WriteInput) -> WriteOutput:

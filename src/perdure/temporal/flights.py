@@ -10,15 +10,14 @@ from temporalio.common import RetryPolicy as ServerRetries
 from temporalio.exceptions import ActivityError
 from temporalio.workflow import ActivityCancellationType
 
-with workflow.unsafe.imports_passed_through():
-    from perdure.core import events
-    from perdure.core.commands import CallModel, CallTool, Wait
-    from perdure.core.failure import Failure
-    from perdure.core.log import Batch, LogEvent
-    from perdure.core.ports import Execution
-    from perdure.temporal.contracts import Flight, ModelInput, ModelOutput, ToolInput
-    from perdure.temporal.failures import failure_of
-    from perdure.temporal.outbox import Outbox
+from perdure.core import events
+from perdure.core.commands import CallModel, CallTool, Wait
+from perdure.core.failure import Failure
+from perdure.core.log import Batch, LogEvent
+from perdure.core.ports import Execution
+from perdure.temporal.contracts import Flight, ModelInput, ModelOutput, ToolInput
+from perdure.temporal.failures import failure_of
+from perdure.temporal.outbox import Outbox
 
 ONE_ATTEMPT = ServerRetries(maximum_attempts=1)
 """Every attempt is scheduled by the workflow, so that each is an event in the log with its number."""

@@ -15,40 +15,38 @@ from datetime import timedelta
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError
 
-with workflow.unsafe.imports_passed_through():
-    from perdure.core import events, limits
-    from perdure.core.commands import (
-        Append,
-        CallModel,
-        CallTool,
-        Command,
-        Fence,
-        Persist,
-        StopFlights,
-        StoreMessage,
-        Wait,
-    )
-    from perdure.core.content import Message, UserEntry
-    from perdure.core.digests import body_of, digest
-    from perdure.core.errors import InvalidInput, PerdureError
-    from perdure.core.log import LogEvent, TaskHeader
-    from perdure.core.machine import new_task, outstanding, refuse_admission, resend, step
-    from perdure.core.ports import Admission
-    from perdure.core.state import TaskState
-    from perdure.temporal.contracts import (
-        TASK_WORKFLOW,
-        AnswerRequest,
-        Carried,
-        InboxItem,
-        InboxReply,
-        InboxRequest,
-        Monitor,
-        Receipt,
-        Recorded,
-        TaskOutcome,
-        TaskStart,
-    )
-
+from perdure.core import events, limits
+from perdure.core.commands import (
+    Append,
+    CallModel,
+    CallTool,
+    Command,
+    Fence,
+    Persist,
+    StopFlights,
+    StoreMessage,
+    Wait,
+)
+from perdure.core.content import Message, UserEntry
+from perdure.core.digests import body_of, digest
+from perdure.core.errors import InvalidInput, PerdureError
+from perdure.core.log import LogEvent, TaskHeader
+from perdure.core.machine import new_task, outstanding, refuse_admission, resend, step
+from perdure.core.ports import Admission
+from perdure.core.state import TaskState
+from perdure.temporal.contracts import (
+    TASK_WORKFLOW,
+    AnswerRequest,
+    Carried,
+    InboxItem,
+    InboxReply,
+    InboxRequest,
+    Monitor,
+    Receipt,
+    Recorded,
+    TaskOutcome,
+    TaskStart,
+)
 from perdure.temporal.flights import Flights, now_ms
 from perdure.temporal.writer import Writer
 

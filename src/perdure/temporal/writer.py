@@ -15,26 +15,29 @@ from datetime import timedelta
 from temporalio import workflow
 from temporalio.exceptions import ActivityError
 
-with workflow.unsafe.imports_passed_through():
-    from perdure.core import events, limits
-    from perdure.core.agent import RetryPolicy
-    from perdure.core.content import Message
-    from perdure.core.digests import body_of
-    from perdure.core.log import Batch, TaskHeader
-    from perdure.core.ports import Admission
-    from perdure.core.retry import Again, after_failure
-    from perdure.core.state import TaskState
-    from perdure.temporal.contracts import Carried, WriteInput, WriteOutput
-    from perdure.temporal.failures import failure_of
-    from perdure.temporal.outbox import Outbox
-
+from perdure.core import events, limits
+from perdure.core.agent import RetryPolicy
+from perdure.core.content import Message
+from perdure.core.digests import body_of
+from perdure.core.log import Batch, TaskHeader
+from perdure.core.ports import Admission
+from perdure.core.retry import Again, after_failure
+from perdure.core.state import TaskState
+from perdure.temporal.contracts import Carried, WriteInput, WriteOutput
+from perdure.temporal.failures import failure_of
 from perdure.temporal.flights import ONE_ATTEMPT
+from perdure.temporal.outbox import Outbox
 
 MESSAGES_PER_WRITE_MAX = 8
 """With messages of up to 64 KiB a batch stays under half of Temporal's 2 MiB."""
 
 UNENDING = RetryPolicy(attempts_max=1)
 """Store failures spend no attempt, so the bound is never reached; only the backoff counts."""
+
+
+def store_queue(task_queue: str) -> str:
+    """Return the queue of an agent's store writes."""
+    return f"{task_queue}:store"
 
 
 class Writer:
@@ -175,6 +178,7 @@ async def _execute(name: str, given: WriteInput) -> WriteOutput:
     output: WriteOutput = await workflow.execute_activity(
         name,
         given,
+        task_queue=store_queue(workflow.info().task_queue),
         result_type=WriteOutput,
         start_to_close_timeout=timedelta(seconds=limits.STORE_WRITE_TIMEOUT_S),
         retry_policy=ONE_ATTEMPT,

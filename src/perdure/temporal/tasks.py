@@ -1,0 +1,142 @@
+"""A client's side of tasks: starts and updates, with Temporal's errors turned into ours."""
+
+import asyncio
+from datetime import timedelta
+from typing import TypeVar
+
+from temporalio.client import Client, WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
+
+from perdure.core import limits
+from perdure.core.content import Frozen
+from perdure.core.errors import (
+    InvalidInput,
+    PerdureError,
+    TaskClosed,
+    TaskNotFound,
+    Unavailable,
+)
+from perdure.core.state import TaskState
+from perdure.temporal.contracts import (
+    TASK_WORKFLOW,
+    AnswerRequest,
+    InboxItem,
+    InboxReply,
+    InboxRequest,
+    Monitor,
+    Receipt,
+    Recorded,
+    TaskStart,
+)
+
+ANSWER_WITHIN_S = limits.ACKNOWLEDGE_WITHIN_S + 5.0
+"""An update needs a live worker; without one it is reported as unavailable after this long."""
+
+ResultT = TypeVar("ResultT")
+
+
+class TaskClient:
+    """Starts tasks and sends them updates. One per connection and task queue."""
+
+    def __init__(self, client: Client, task_queue: str) -> None:
+        self._client = client
+        self._task_queue = task_queue
+
+    async def start(self, start: TaskStart) -> None:
+        """Start a task; when this returns it is durable, also with no worker up (P1).
+
+        Raises `InvalidInput` when the id was used before, `Unavailable` when Temporal does not answer.
+        """
+        try:
+            await self._client.start_workflow(
+                TASK_WORKFLOW,
+                start,
+                id=start.task_id,
+                task_queue=self._task_queue,
+                task_timeout=timedelta(seconds=limits.WORKFLOW_TASK_TIMEOUT_S),
+                id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+                id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+            )
+        except WorkflowAlreadyStartedError as error:
+            raise InvalidInput("task_id", f"{start.task_id!r} exists already; choose another id") from error
+        except RPCError as error:
+            raise _unavailable(error) from error
+
+    async def send(self, task_id: str, item: InboxItem) -> Receipt:
+        """Send one message; a receipt that comes back is durable. Raises what the task refused it with."""
+        reply: InboxReply = await self._update(task_id, "inbox", InboxRequest(items=(item,)), InboxReply)
+        receipt = reply.receipts[0]
+        if receipt.number is None:
+            raise InvalidInput("message", receipt.problem or "refused")
+        return receipt
+
+    async def answer(self, task_id: str, help_id: str, text: str) -> Recorded:
+        """Answer a help request."""
+        return await self._update(task_id, "answer", AnswerRequest(help_id=help_id, text=text), Recorded)
+
+    async def stop(self, task_id: str) -> Recorded:
+        """Stop the run; afterwards no call of it begins (P9)."""
+        return await self._update(task_id, "stop", None, Recorded)
+
+    async def cancel(self, task_id: str) -> Recorded:
+        """Cancel the task for good."""
+        return await self._update(task_id, "cancel", None, Recorded)
+
+    async def state(self, task_id: str) -> TaskState:
+        """Return the task's state from its workflow; needs a live worker."""
+        return await self._query(task_id, "task", TaskState)
+
+    async def monitor(self, task_id: str) -> Monitor:
+        """Return what the task's workflow has under way; needs a live worker."""
+        return await self._query(task_id, "monitor", Monitor)
+
+    async def _update(self, task_id: str, name: str, argument: Frozen | None, result: type[ResultT]) -> ResultT:
+        handle = self._client.get_workflow_handle(task_id)
+        args = [] if argument is None else [argument]
+        try:
+            async with asyncio.timeout(ANSWER_WITHIN_S):
+                reply: ResultT = await handle.execute_update(name, args=args, result_type=result)
+                return reply
+        except WorkflowUpdateFailedError as error:
+            raise refused(task_id, error) from error
+        except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
+            raise Unavailable(f"no worker answered for task {task_id}; start one with `perdure worker`") from error
+        except RPCError as error:
+            raise _translated(task_id, error) from error
+
+    async def _query(self, task_id: str, name: str, result: type[ResultT]) -> ResultT:
+        handle = self._client.get_workflow_handle(task_id)
+        try:
+            reply: ResultT = await handle.query(
+                name, result_type=result, rpc_timeout=timedelta(seconds=ANSWER_WITHIN_S)
+            )
+            return reply
+        except RPCError as error:
+            raise _translated(task_id, error) from error
+
+
+def refused(task_id: str, error: WorkflowUpdateFailedError) -> PerdureError:
+    """Say in our terms why an update failed."""
+    cause = error.cause
+    code = cause.type if isinstance(cause, ApplicationError) else None
+    text = cause.message if isinstance(cause, ApplicationError) else str(cause)
+    if code == "unavailable":
+        return Unavailable(text)
+    if code in {"task_closed", "AcceptedUpdateCompletedWorkflow"}:
+        return TaskClosed(task_id, "closed")
+    field, _, problem = text.partition(": ")
+    return InvalidInput(field, problem) if problem else InvalidInput("request", text)
+
+
+def _translated(task_id: str, error: RPCError) -> PerdureError:
+    if error.status == RPCStatusCode.NOT_FOUND:
+        if "already completed" in error.message:
+            return TaskClosed(task_id, "closed")
+        return TaskNotFound(task_id)
+    return _unavailable(error)
+
+
+def _unavailable(error: RPCError) -> Unavailable:
+    return Unavailable(f"Temporal does not answer ({error.status.name.lower()}): {error.message}")
