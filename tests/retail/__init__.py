@@ -1,0 +1,1 @@
+"""A shop that plays the outside world for forty real retail conversations, and its judge."""
