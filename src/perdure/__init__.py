@@ -1,1 +1,62 @@
-"""Perdure."""
+"""Perdure: LLM agents that outlive their processes.
+
+Importing this package does nothing; each name is loaded when it is first used, so that a workflow's sandbox, which
+imports the package anew, loads none of it.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from perdure.app.agent import Agent
+    from perdure.app.app import App, open_app
+    from perdure.app.events import TaskEvent
+    from perdure.app.settings import Settings
+    from perdure.app.task import Task
+    from perdure.core.agent import Budget, RetryPolicy
+    from perdure.core.errors import OutcomeUnknown, PerdureError, RunFailed, ToolError
+    from perdure.core.ports import Call, Check
+    from perdure.tools.function import tool
+
+__all__ = [
+    "Agent",
+    "App",
+    "Budget",
+    "Call",
+    "Check",
+    "OutcomeUnknown",
+    "PerdureError",
+    "RetryPolicy",
+    "RunFailed",
+    "Settings",
+    "Task",
+    "TaskEvent",
+    "ToolError",
+    "open_app",
+    "tool",
+]
+
+_HOMES = {
+    "Agent": "perdure.app.agent",
+    "App": "perdure.app.app",
+    "Budget": "perdure.core.agent",
+    "Call": "perdure.core.ports",
+    "Check": "perdure.core.ports",
+    "OutcomeUnknown": "perdure.core.errors",
+    "PerdureError": "perdure.core.errors",
+    "RetryPolicy": "perdure.core.agent",
+    "RunFailed": "perdure.core.errors",
+    "Settings": "perdure.app.settings",
+    "Task": "perdure.app.task",
+    "TaskEvent": "perdure.app.events",
+    "ToolError": "perdure.core.errors",
+    "open_app": "perdure.app.app",
+    "tool": "perdure.tools.function",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'perdure' has no attribute {name!r}")
+    return getattr(import_module(home), name)

@@ -13,6 +13,7 @@
     │   ├── StoreBehind         the store lacks rows that were confirmed
     │   ├── StoreAhead          the store holds another row under the same number
     │   └── KeyReused           an idempotency key with another tool or arguments
+    ├── RunFailed               a run ended without an answer; its code is the run's reason     (see its text)
     ├── Fenced                  refused before it began: a stop or a newer attempt stands (nobody, no retry)
     ├── IllegalEvent            the state machine refuses an event in this state        (us, a defect)
     ├── InvariantBroken         a numbered promise or rule does not hold                (us, a defect)
@@ -115,6 +116,17 @@ class KeyReused(Diverged):
     """An idempotency key came with another tool or other arguments than it was begun with."""
 
     code = "key_reused"
+
+
+class RunFailed(PerdureError):
+    """A run ended without an answer: failed, stopped or canceled. `reason` is the run's reason code (R10)."""
+
+    code = "run_failed"
+
+    def __init__(self, task_id: str, state: str, reason: str, message: str) -> None:
+        super().__init__(f"task {task_id} is {state} without an answer ({reason}){': ' + message if message else ''}")
+        self.state = state
+        self.reason = reason
 
 
 class Fenced(PerdureError):

@@ -1,0 +1,1 @@
+"""Where things are wired: agents, settings, the application and its tasks."""

@@ -1,0 +1,134 @@
+"""The application: one connection, one store, the agents, and a worker. The one place where things are wired."""
+
+import asyncio
+import contextlib
+import os
+import secrets
+import socket
+import time
+from collections.abc import AsyncIterator, Iterator
+
+from perdure.app.agent import Agent
+from perdure.app.loading import refuse_while_importing
+from perdure.app.messages import new_id, new_message
+from perdure.app.settings import Settings
+from perdure.app.task import Task
+from perdure.core import limits
+from perdure.core.errors import ConfigurationError, TaskNotFound
+from perdure.core.ports import Store, TaskRow
+from perdure.store import open_store
+from perdure.temporal.activities import TaskActivities
+from perdure.temporal.connection import temporal_client
+from perdure.temporal.contracts import TaskStart
+from perdure.temporal.tasks import TaskClient
+from perdure.temporal.worker import running_worker
+
+
+def now_ms() -> int:
+    """Return the wall clock in milliseconds since the epoch; only edges read it."""
+    return time.time_ns() // 1_000_000
+
+
+def worker_identity() -> str:
+    """Return a name for this process start, unique also among restarts with the same pid."""
+    return f"{os.getpid()}@{socket.gethostname()}#{secrets.token_hex(4)}"
+
+
+class App:
+    """What `open_app` gives: start tasks, find them, list them."""
+
+    def __init__(self, agent: Agent, store: Store, client: TaskClient, worker_failed: asyncio.Event | None) -> None:
+        self.agent = agent
+        self.store = store
+        self.worker_failed = worker_failed
+        """Set when the worker in this process cannot go on; None without one."""
+        self._client = client
+
+    async def send(
+        self,
+        text: str,
+        *,
+        task_id: str | None = None,
+        context_id: str | None = None,
+        message_id: str | None = None,
+        principal: str = "",
+    ) -> Task:
+        """Start a task with its first message. When this returns the task is durable, also with no worker up (P1).
+
+        Raises:
+            InvalidInput: The text is empty or too large, or the task id exists; nothing was changed.
+            Unavailable: Temporal does not answer.
+        """
+        message = await new_message(self.store, text, message_id)
+        start = TaskStart(
+            task_id=task_id or new_id("t"),
+            context_id=context_id or new_id("c"),
+            principal=principal,
+            agent=self.agent.spec(),
+            messages=(message,),
+        )
+        await self._client.start(start)
+        return self.task(start.task_id)
+
+    def task(self, task_id: str) -> Task:
+        """Return a handle on a task, which need not exist yet."""
+        return Task(task_id, self.store, self._client)
+
+    async def find(self, task_id: str) -> Task:
+        """Return a handle on a task that exists; raises `TaskNotFound`."""
+        if await self.store.task(task_id) is None:
+            raise TaskNotFound(task_id)
+        return self.task(task_id)
+
+    async def tasks(self, limit: int = 50) -> tuple[TaskRow, ...]:
+        """Return tasks, the latest changed first."""
+        return await self.store.tasks(limit)
+
+
+@contextlib.asynccontextmanager
+async def open_app(
+    agent: Agent, *, settings: Settings | None = None, worker: bool = True, drain_s: float = limits.DRAIN_S
+) -> AsyncIterator[App]:
+    """Open an application around one agent: embedded, or what the environment names.
+
+    With `worker` this process also works on the agent's tasks, those of earlier processes included; without, it only
+    starts and follows them. Everything that was opened is closed on the way out; tasks go on at the next start.
+
+    Raises:
+        ConfigurationError: A setting, the agent or its model cannot work; names it.
+        EmbeddedTemporalError: The embedded Temporal did not start, or another process owns its file.
+        Unavailable: Temporal or the store does not answer.
+    """
+    refuse_while_importing("it opens an app")
+    where = settings or Settings.from_environment()
+    queue = agent.id
+    identity = worker_identity()
+    async with contextlib.AsyncExitStack() as stack:
+        claimed = (str(where.temporal), where.store_url, queue)
+        if worker:
+            stack.enter_context(_claim(claimed, agent.id))
+        client = await stack.enter_async_context(temporal_client(where.temporal))
+        store = await open_store(where.store_url)
+        stack.push_async_callback(store.close)
+        failed: asyncio.Event | None = None
+        if worker:
+            activities = TaskActivities(store, {agent.id: agent.live(store, identity, now_ms)}, identity, now_ms)
+            failed = await stack.enter_async_context(running_worker(client, queue, activities, identity, drain_s))
+        yield App(agent, store, TaskClient(client, queue), failed)
+
+
+_claims: set[tuple[str, str, str]] = set()
+
+
+@contextlib.contextmanager
+def _claim(claimed: tuple[str, str, str], agent_id: str) -> Iterator[None]:
+    """Refuse a second worker of this process for the same agent, namespace and queue before anything connects."""
+    if claimed in _claims:
+        raise ConfigurationError(
+            "Agent.id", f"this process works for an agent {agent_id!r} already; give it another id"
+        )
+    _claims.add(claimed)
+    try:
+        yield
+    finally:
+        _claims.discard(claimed)

@@ -1,0 +1,73 @@
+"""Loading an agent from `module:attribute`, in a process that only wants to know it.
+
+A module that acts when it is imported (runs an event loop, opens an app, exits) would act in every worker process; it
+is refused with a text that says so.
+"""
+
+import importlib
+import os
+import sys
+from contextvars import ContextVar
+
+from perdure.app.agent import Agent
+from perdure.core.errors import ConfigurationError
+
+importing: ContextVar[str | None] = ContextVar("importing", default=None)
+"""The reference whose module is being imported; `open_app` refuses to run meanwhile."""
+
+EXAMPLE = "module:agent, as in shop.agents:support"
+
+
+def load_agent(reference: str) -> Agent:
+    """Import the module and return its agent; the current folder is searched first.
+
+    Raises `ConfigurationError` when the reference is malformed, the module cannot be imported or acts on import, or
+    the attribute is missing or no `Agent`.
+    """
+    module_name, colon, attribute = reference.partition(":")
+    if not colon or not module_name or not attribute:
+        raise ConfigurationError("AGENT", f"{reference!r} does not name an agent; write {EXAMPLE}")
+    found = getattr(_imported(module_name, reference), attribute, None)
+    if found is None:
+        raise ConfigurationError("AGENT", f"module {module_name!r} has no {attribute!r}; write {EXAMPLE}")
+    if not isinstance(found, Agent):
+        raise ConfigurationError("AGENT", f"{reference} is a {type(found).__name__}, not a perdure.Agent")
+    return found
+
+
+def _imported(module_name: str, reference: str) -> object:
+    folder = os.getcwd()
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    token = importing.set(reference)
+    try:
+        return importlib.import_module(module_name)
+    except ConfigurationError:
+        raise
+    except ModuleNotFoundError as error:
+        if error.name is not None and (module_name == error.name or module_name.startswith(f"{error.name}.")):
+            raise ConfigurationError("AGENT", f"there is no module {module_name!r} here or on the path") from error
+        raise ConfigurationError("AGENT", f"module {module_name!r} needs {error.name!r}, which is missing") from error
+    except SystemExit as error:
+        raise ConfigurationError("AGENT", acts_on_import(module_name, "it exits")) from error
+    except Exception as error:
+        raise ConfigurationError(
+            "AGENT", f"importing module {module_name!r} failed: {type(error).__name__}: {error}"
+        ) from error
+    finally:
+        importing.reset(token)
+
+
+def acts_on_import(module_name: str, what: str) -> str:
+    """Return the text that tells an author to move actions out of a module's top level."""
+    return (
+        f"module {module_name!r} acts when it is imported ({what}), and every worker imports it; "
+        f'move that under `if __name__ == "__main__":`'
+    )
+
+
+def refuse_while_importing(what: str) -> None:
+    """Raise when a user's module is being imported: it must not act then."""
+    reference = importing.get()
+    if reference is not None:
+        raise ConfigurationError("AGENT", acts_on_import(reference.partition(":")[0], what))
