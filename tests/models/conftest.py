@@ -1,0 +1,51 @@
+"""Shared by the model tests: the provider on loopback, and models that point to it."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import pytest
+
+from perdure.models import open_model
+from perdure.models.adapter import ProviderModel
+from tests.models.wire import Wire, serving
+
+NAMES = {
+    "chat": "openai-chat:gpt-4.1",
+    "responses": "openai-responses:gpt-5",
+    "messages": "anthropic:claude-haiku-5-5",
+}
+
+Opener = Callable[..., ProviderModel]
+
+
+@pytest.fixture(scope="session")
+def _server() -> Iterator[Wire]:
+    with serving() as wire:
+        yield wire
+
+
+@pytest.fixture
+def wire(_server: Wire, monkeypatch: pytest.MonkeyPatch) -> Wire:
+    _server.received.clear()
+    _server.prepared.clear()
+    _server.arrived.clear()
+    _server.left.clear()
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{_server.url}/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "key-of-the-test-0123456789")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", _server.url)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key-of-the-test-0123456789")
+    return _server
+
+
+@pytest.fixture
+async def opened(wire: Wire) -> AsyncIterator[Opener]:
+    models: list[ProviderModel] = []
+
+    def opener(wire_format: str, *, stream: bool = True) -> ProviderModel:
+        model = open_model(NAMES[wire_format], stream=stream)
+        assert isinstance(model, ProviderModel)
+        models.append(model)
+        return model
+
+    yield opener
+    for model in models:
+        await model.close()
