@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
+import pytest_asyncio
 
 from perdure.models import open_model
 from perdure.models.adapter import ProviderModel
@@ -36,16 +37,21 @@ def wire(_server: Wire, monkeypatch: pytest.MonkeyPatch) -> Wire:
     return _server
 
 
-@pytest.fixture
-async def opened(wire: Wire) -> AsyncIterator[Opener]:
-    models: list[ProviderModel] = []
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def _opened() -> AsyncIterator[dict[tuple[str, bool], ProviderModel]]:
+    """Models once opened: each has an HTTP client, whose certificates take longer to load than a test to run."""
+    models: dict[tuple[str, bool], ProviderModel] = {}
+    yield models
+    for model in models.values():
+        await model.close()
 
+
+@pytest.fixture
+def opened(wire: Wire, _opened: dict[tuple[str, bool], ProviderModel]) -> Opener:
     def opener(wire_format: str, *, stream: bool = True) -> ProviderModel:
-        model = open_model(NAMES[wire_format], stream=stream)
+        model = _opened.get((wire_format, stream)) or open_model(NAMES[wire_format], stream=stream)
         assert isinstance(model, ProviderModel)
-        models.append(model)
+        _opened[wire_format, stream] = model
         return model
 
-    yield opener
-    for model in models:
-        await model.close()
+    return opener

@@ -15,6 +15,8 @@ from tests.models.conftest import NAMES, Opener
 from tests.models.talk import ask, user
 from tests.models.wire import Broken, Refused, Said, Silence, Wire
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 ALL_FORMATS = pytest.mark.parametrize("wire_format", ["chat", "responses", "messages"])
 BOTH_WAYS = pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 
@@ -129,15 +131,16 @@ async def test_a_stream_that_ends_early_without_an_error_is_no_answer(
 
 
 @ALL_FORMATS
-async def test_no_server_is_another_attempt(
-    opened: Opener, wire: Wire, wire_format: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_no_server_is_another_attempt(wire: Wire, wire_format: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as taken:  # bound and not listening: refuses, and nobody else can take the port
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
         monkeypatch.setenv("OPENAI_BASE_URL", url)
         monkeypatch.setenv("ANTHROPIC_BASE_URL", url)
-        error = await _failure(opened(wire_format))
+        model = open_model(NAMES[wire_format])
+        assert isinstance(model, ProviderModel)
+        error = await _failure(model)
+        await model.close()
     assert error.retryable
     assert "onnect" in str(error)
     assert "(" in str(error)  # the cause in its own words

@@ -12,6 +12,8 @@ from tests.models.conftest import Opener
 from tests.models.talk import DOTTED, ask, result, user
 from tests.models.wire import Said, Wire
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 ALL_FORMATS = pytest.mark.parametrize("wire_format", ["chat", "responses", "messages"])
 THINKING_FORMATS = pytest.mark.parametrize("wire_format", ["responses", "messages"])
 """Chat Completions has no reasoning items."""

@@ -12,6 +12,8 @@ from tests.models.conftest import Opener
 from tests.models.talk import Blobs, ask, asked, result, said, user
 from tests.models.wire import Said, Wire
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 ALL_FORMATS = pytest.mark.parametrize("wire_format", ["chat", "responses", "messages"])
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(64))
