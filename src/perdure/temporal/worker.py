@@ -42,6 +42,7 @@ async def running_worker(
         max_concurrent_workflow_tasks=limits.WORKFLOW_TASKS_AT_ONCE_MAX,
         max_concurrent_activities=limits.CALLS_AT_ONCE_MAX,
         max_cached_workflows=limits.CACHED_WORKFLOWS_MAX,
+        sticky_queue_schedule_to_start_timeout=timedelta(seconds=limits.STICKY_TIMEOUT_S),
         max_heartbeat_throttle_interval=timedelta(seconds=limits.HEARTBEAT_THROTTLE_S),
         default_heartbeat_throttle_interval=timedelta(seconds=limits.HEARTBEAT_THROTTLE_S),
         graceful_shutdown_timeout=timedelta(seconds=drain_s),
