@@ -1,0 +1,1 @@
+"""The schema's revisions, one file each; files are frozen once released."""

@@ -1,0 +1,177 @@
+"""The `Store` port over a SQL database: each method is one transaction, whose work stands in the modules beside.
+
+Nothing is decided here. What a refusal leaves behind is decided by where it is raised: inside the transaction, so
+nothing of it stands.
+"""
+
+from collections.abc import AsyncIterator, Callable
+
+from sqlalchemy import Connection
+
+from perdure.core import limits
+from perdure.core.content import Entry, ModelReply
+from perdure.core.effects import EffectRequest
+from perdure.core.log import Batch
+from perdure.core.ports import Admission, ContextRow, EffectRow, Ledgered, RecordedReply, StoredEvent, TaskRow
+from perdure.core.state import TERMINAL
+from perdure.store import blobs, effect_ledger, model_ledger, reading
+from perdure.store.backend import Backend, T
+from perdure.store.bodies import identifier
+from perdure.store.log_rows import check_batch, write_batch
+from perdure.store.message_rows import read_admission
+from perdure.store.task_rows import task_write
+from perdure.store.transcripts import TranscriptCache, read_prefix
+from perdure.store.watcher import Watcher
+
+
+class SqlStore:
+    """A store in SQLite or PostgreSQL; get one from `open_store`.
+
+    Implements `perdure.core.ports.Store`, with its errors; besides, every method may raise `InvalidInput` for what
+    no database could hold. Belongs to the event loop that opened it.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._transcripts = TranscriptCache()
+        self._watcher = Watcher(
+            lambda: backend.read(reading.read_revision),
+            lambda task_ids: backend.read(lambda connection: reading.read_reached(connection, task_ids)),
+        )
+
+    # --- writes -------------------------------------------------------------------------------------------------
+
+    async def _write(self, work: Callable[[Connection], T]) -> T:
+        result = await self._backend.write(work)
+        self._watcher.kick()
+        return result
+
+    async def write(self, batch: Batch, at_ms: int) -> None:
+        """Write a batch: log rows, entries, messages, fence, snapshot; moves the task's `updated_at` and revision.
+
+        A batch that changes nothing moves nothing. Synced to disk when this returns.
+        """
+        check_batch(batch)
+
+        def work(connection: Connection) -> None:
+            with task_write(connection, batch.task_id, at_ms, batch.header) as task:
+                write_batch(connection, task, batch, at_ms)
+
+        await self._write(work)
+
+    async def begin_model(
+        self, batch: Batch, run: int, turn: int, attempt: int, worker: str, at_ms: int
+    ) -> RecordedReply | None:
+        """Write the batch and the call's start row, or return the reply that is recorded already (P2).
+
+        Raises `Fenced` when a stop stands for `run`, a later attempt of the turn began, or the task has ended; then
+        nothing of the batch is written.
+        """
+        check_batch(batch)
+        return await self._write(
+            lambda connection: model_ledger.begin_model(connection, batch, run, turn, attempt, worker, at_ms)
+        )
+
+    async def record_reply(self, task_id: str, turn: int, attempt: int, reply: ModelReply, at_ms: int) -> RecordedReply:
+        """Record a reply unless one is recorded; return the one that stands (P2)."""
+        identifier("task_id", task_id)
+        return await self._write(
+            lambda connection: model_ledger.record_reply(connection, task_id, turn, attempt, reply, at_ms)
+        )
+
+    async def begin_effect(self, batch: Batch, request: EffectRequest, at_ms: int) -> Ledgered:
+        """Write the batch, judge the request and write what was decided, in one transaction.
+
+        Raises `Fenced` or `KeyReused` when nothing may begin; then nothing of the batch is written.
+        """
+        check_batch(batch)
+        return await self._write(lambda connection: effect_ledger.begin_effect(connection, batch, request, at_ms))
+
+    async def finish_effect(self, key: str, attempt: int, entry: Entry, at_ms: int) -> Ledgered:
+        """Record a call's result unless an outcome is recorded; return what stands. On a closed key it is late."""
+        identifier("key", key)
+        return await self._write(lambda connection: effect_ledger.finish_effect(connection, key, attempt, entry, at_ms))
+
+    async def close_effect(self, key: str, at_ms: int) -> Ledgered:
+        """Close a key whose check said that it did not happen and never will; a recorded `done` wins."""
+        identifier("key", key)
+        return await self._write(lambda connection: effect_ledger.close_effect(connection, key, at_ms))
+
+    async def put_blob(self, data: bytes, media_type: str) -> str:
+        """Store bytes and return their SHA-256 digest."""
+        return await self._write(lambda connection: blobs.put_blob(connection, data, media_type))
+
+    # --- reads --------------------------------------------------------------------------------------------------
+
+    async def read_transcript(self, task_id: str, upto: int, chain: str) -> tuple[Entry, ...]:
+        """Return entries 1 to `upto`; raises `StoreBehind` when fewer stand, `StoreAhead` when the chain differs."""
+        identifier("task_id", task_id)
+        if upto < 1:
+            return ()
+        known = self._transcripts.get(task_id)
+        prefix = await self._backend.read(lambda connection: read_prefix(connection, task_id, upto, chain, known))
+        self._transcripts.put(task_id, prefix)
+        return prefix.entries
+
+    async def read_entry(self, task_id: str, digest: str) -> Entry:
+        """Return the entry of that digest, in the transcript or not; raises `StoreBehind` when there is none."""
+        identifier("task_id", task_id)
+        return await self._backend.read(lambda connection: reading.read_entry(connection, task_id, digest))
+
+    async def admission(self, task_id: str, message_id: str) -> Admission | None:
+        """Return how the message of that id was admitted, or None; knows all ids, whatever workflows forget (P1)."""
+        identifier("task_id", task_id)
+        identifier("message_id", message_id)
+        return await self._backend.read(lambda connection: read_admission(connection, task_id, message_id))
+
+    async def events_after(self, task_id: str, number: int, limit: int) -> tuple[StoredEvent, ...]:
+        """Return the contiguous events number+1, number+2, …; stops at the first gap (P6).
+
+        Each brings the entries that came to stand with it; an admission brings its message, once that is stored.
+        """
+        identifier("task_id", task_id)
+        return await self._backend.read(lambda connection: reading.events_after(connection, task_id, number, limit))
+
+    async def tail(self, task_id: str, after: int) -> AsyncIterator[StoredEvent]:
+        """Yield events from `after` + 1 on as they come, until the one with a terminal state has been yielded.
+
+        Waits for a task that is not there yet; ends at once when `after` is the last event of an ended one. Another
+        process's event comes within a tenth of a second of its commit.
+        """
+        while True:
+            page = await self.events_after(task_id, after, limits.EVENTS_PER_PAGE_MAX)
+            for stored in page:
+                yield stored
+                after = stored.event.number
+                if stored.event.kind == "task.status" and stored.event.data.get("state") in TERMINAL:
+                    return
+            if not page and not await self._watcher.past(task_id, after):
+                return
+
+    async def task(self, task_id: str) -> TaskRow | None:
+        """Return the task, or None. Its `last_number` is that of the contiguous log."""
+        identifier("task_id", task_id)
+        return await self._backend.read(lambda connection: reading.read_task(connection, task_id))
+
+    async def tasks(self, limit: int, before_revision: int | None = None) -> tuple[TaskRow, ...]:
+        """Return tasks, the latest changed first, without snapshots."""
+        return await self._backend.read(lambda connection: reading.read_tasks(connection, limit, before_revision))
+
+    async def contexts(self, limit: int) -> tuple[ContextRow, ...]:
+        """Return contexts, the one with the latest changed task first."""
+        return await self._backend.read(lambda connection: reading.read_contexts(connection, limit))
+
+    async def effects(self, task_id: str) -> tuple[EffectRow, ...]:
+        """Return the task's ledger in the order of turn, index and key."""
+        identifier("task_id", task_id)
+        return await self._backend.read(lambda connection: reading.read_effects(connection, task_id))
+
+    async def get_blob(self, digest: str) -> bytes:
+        """Return a blob; raises `KeyError` when there is none."""
+        identifier("digest", digest)
+        return await self._backend.read(lambda connection: blobs.get_blob(connection, digest))
+
+    async def close(self) -> None:
+        """Release connections, after running transactions ended. The store may not be used afterwards."""
+        await self._watcher.close()
+        await self._backend.close()

@@ -1,0 +1,138 @@
+"""SQLite: one writing thread with its connection, a few reading ones, WAL, synced at every commit.
+
+A transaction runs as a whole in its thread, on the standard driver. Driving it statement by statement from the event
+loop cost four hand-overs each: twelve statements took 4.7 ms instead of 1.2, and 309 ms instead of 10 beside a busy
+loop. It also lets no cancellation in between: a caller that is cancelled leaves a transaction that ends by itself.
+
+Writers of several processes meet in `BEGIN IMMEDIATE`, which waits; a transaction that reads first and then wants to
+write would fail at once instead.
+"""
+
+import asyncio
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from sqlite3 import Connection as DriverConnection
+
+from sqlalchemy import URL, Connection, Engine, QueuePool, create_engine, event
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from perdure.core import limits
+from perdure.core.errors import StoreUnavailable
+from perdure.store.backend import T, driver_errors
+from perdure.store.migration import migrate
+
+_PRIVATE_FILE = 0o600
+_PRIVATE_FOLDER = 0o700
+
+
+class SqliteBackend:
+    """A database file. Use `open`; one instance per process and file is enough."""
+
+    def __init__(self, path: Path) -> None:
+        self._place = str(path)
+        self._writer = _engine(path, connections=1, begin="BEGIN IMMEDIATE", pragmas=("synchronous=FULL",))
+        self._reader = _engine(path, connections=limits.STORE_READERS_MAX, begin="BEGIN", pragmas=("query_only=ON",))
+        self._writing = ThreadPoolExecutor(1, "perdure-store-write")
+        self._reading = ThreadPoolExecutor(limits.STORE_READERS_MAX, "perdure-store-read")
+        self._closed = False
+
+    @classmethod
+    async def open(cls, path: Path) -> "SqliteBackend":
+        """Create or open the file at the absolute `path` (0600, its folder 0700) and bring its schema up to date."""
+        backend = cls(path)
+        try:
+            await backend._run(backend._writing, backend._prepare)
+        except BaseException:
+            await backend.close()
+            raise
+        return backend
+
+    async def write(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` in a writing transaction; synced to disk when this returns."""
+        return await self._run(self._writing, lambda: self._transact(self._writer, work))
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` on one snapshot of the database."""
+        return await self._run(self._reading, lambda: self._transact(self._reader, work))
+
+    async def close(self) -> None:
+        """Wait for running work and close the file."""
+        if self._closed:
+            return
+        self._closed = True
+        await asyncio.to_thread(self._release)
+
+    async def _run(self, executor: ThreadPoolExecutor, job: Callable[[], T]) -> T:
+        if self._closed:
+            raise StoreUnavailable(f"the store at {self._place} was closed")
+        return await asyncio.get_running_loop().run_in_executor(executor, job)
+
+    def _transact(self, engine: Engine, work: Callable[[Connection], T]) -> T:
+        with driver_errors(self._place), engine.begin() as connection:
+            return work(connection)
+
+    def _prepare(self) -> None:
+        path = Path(self._place)
+        with driver_errors(self._place), _held(path):
+            _tighten(path)
+            # Switching to WAL takes no part in busy waiting, hence under the lock and outside a transaction.
+            with self._writer.connect() as connection:
+                connection.connection.cursor().execute("PRAGMA journal_mode=WAL")
+            with self._writer.begin() as connection:
+                migrate(connection)
+
+    def _release(self) -> None:
+        self._writing.shutdown()
+        self._reading.shutdown()
+        self._writer.dispose()
+        self._reader.dispose()
+
+
+def _engine(path: Path, connections: int, begin: str, pragmas: tuple[str, ...]) -> Engine:
+    engine = create_engine(
+        URL.create("sqlite+pysqlite", database=str(path)),
+        poolclass=QueuePool,
+        pool_size=connections,
+        max_overflow=0,
+        connect_args={
+            "timeout": limits.STORE_WRITE_TIMEOUT_S,
+            "check_same_thread": False,  # the reading threads share a pool; each connection serves one at a time
+            "isolation_level": None,  # the driver begins nothing by itself; `begin` below does
+        },
+    )
+
+    def connected(driver: DriverConnection, _: ConnectionPoolEntry) -> None:
+        for pragma in pragmas:
+            driver.execute(f"PRAGMA {pragma}")
+
+    def begun(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    event.listen(engine, "connect", connected)
+    event.listen(engine, "begin", begun)
+    return engine
+
+
+@contextmanager
+def _held(path: Path) -> Iterator[None]:
+    """Keep other processes out while the file is created and its schema changed; the kernel releases it on death."""
+    path.parent.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
+    lock = os.open(f"{path}.migrating", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _PRIVATE_FILE)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _tighten(path: Path) -> None:
+    """Create the file private, or make it so; SQLite gives `-wal` and `-shm` the modes of the file."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _PRIVATE_FILE))
+    for suffix in ("", "-wal", "-shm"):
+        part = Path(f"{path}{suffix}")
+        if part.exists() and part.stat().st_mode & 0o077:
+            part.chmod(_PRIVATE_FILE)

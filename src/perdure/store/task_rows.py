@@ -1,0 +1,133 @@
+"""A task's own row: the lock of everything beneath it, and the one rule of revisions.
+
+`task_write` is the only way to write to a task or beneath it. It locks the row, lets the caller write, and then, if
+anything changed, moves `updated_at` and stamps the next revision on the task; on its context only when the task is
+new. A repeated write changes nothing and so moves nothing. The counter is taken last, because its lock orders all
+writers of the store until they commit.
+
+Locks are always taken in one order: a new context, the task, the counter. No two writers can wait for each other.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, bindparam, select, update
+
+from perdure.core.errors import InvalidInput, StoreAhead, StoreBehind
+from perdure.core.log import TaskHeader
+from perdure.store.bodies import identifier
+from perdure.store.inserting import insert_missing
+from perdure.store.schema import contexts, revisions, tasks
+
+_LOCK = select(tasks).where(tasks.c.task_id == bindparam("of_task")).with_for_update()
+_UPDATE = update(tasks).where(tasks.c.task_id == bindparam("of_task"))
+_PRINCIPAL = select(contexts.c.principal).where(contexts.c.context_id == bindparam("of_context"))
+_MOVE_CONTEXT = update(contexts).where(contexts.c.context_id == bindparam("of_context"))
+_NEXT = update(revisions).where(revisions.c.id == 1).values(value=revisions.c.value + 1).returning(revisions.c.value)
+
+
+@dataclass
+class OpenTask:
+    """The locked row while it is written to. Set `changed` with every change, here or beneath."""
+
+    header: TaskHeader
+    state: str = "submitted"
+    reason: str = ""
+    status_number: int = 0
+    contiguous: int = 0
+    last_number: int = 0
+    terminal_number: int | None = None
+    fence: int = 0
+    updated_at_ms: int = 0
+    new: bool = False
+    changed: bool = False
+
+    @property
+    def task_id(self) -> str:
+        """The task's id."""
+        return self.header.task_id
+
+
+@contextmanager
+def task_write(
+    connection: Connection, task_id: str, at_ms: int, header: TaskHeader | None = None
+) -> Iterator[OpenTask]:
+    """Lock the task, created from `header` if there is none, and stamp it when the block changed something.
+
+    Raises `StoreBehind` for a task that is not there and has no header, `StoreAhead` for one with another header.
+    """
+    task = _lock(connection, task_id)
+    if task is None:
+        if header is None:
+            raise StoreBehind(f"the store has no task {task_id}, and the write brings no header to create it")
+        task = _create(connection, header, at_ms)
+    elif header is not None and header != task.header:
+        raise StoreAhead(f"task {task_id} stands in the store with another context, agent or principal")
+    yield task
+    if task.changed:
+        _stamp(connection, task, at_ms)
+
+
+def _lock(connection: Connection, task_id: str) -> OpenTask | None:
+    row = connection.execute(_LOCK, {"of_task": task_id}).mappings().one_or_none()
+    if row is None:
+        return None
+    return OpenTask(
+        header=TaskHeader(
+            task_id=task_id, context_id=row["context_id"], agent_id=row["agent_id"], principal=row["principal"]
+        ),
+        **{name: row[name] for name in _CARRIED},
+        updated_at_ms=row["updated_at_ms"],
+    )
+
+
+_CARRIED = ("state", "reason", "status_number", "contiguous", "last_number", "terminal_number", "fence")
+
+
+def _create(connection: Connection, header: TaskHeader, at_ms: int) -> OpenTask:
+    for field in ("task_id", "context_id", "agent_id", "principal"):
+        identifier(f"header.{field}", getattr(header, field))
+    context = {
+        "context_id": header.context_id,
+        "principal": header.principal,
+        "revision": 0,
+        "created_at_ms": at_ms,
+        "updated_at_ms": at_ms,
+    }
+    insert_missing(connection, contexts, [context])
+    if connection.execute(_PRINCIPAL, {"of_context": header.context_id}).scalar_one() != header.principal:
+        raise InvalidInput("context_id", f"{header.context_id!r} belongs to another principal; use a new context")
+    task = OpenTask(header=header, new=True, changed=True, updated_at_ms=at_ms)
+    row = {
+        **header.model_dump(),
+        **{name: getattr(task, name) for name in _CARRIED},
+        "revision": 0,
+        "created_at_ms": at_ms,
+        "updated_at_ms": at_ms,
+    }
+    if insert_missing(connection, tasks, [row]) == 0:  # another process was first and has committed
+        found = _lock(connection, header.task_id)
+        if found is None or found.header != header:
+            raise StoreAhead(f"task {header.task_id} was created meanwhile with another context, agent or principal")
+        return found
+    return task
+
+
+def _stamp(connection: Connection, task: OpenTask, at_ms: int) -> None:
+    revision = connection.execute(_NEXT).scalar_one()
+    moved_at_ms = max(at_ms, task.updated_at_ms)  # clocks of hosts differ; a time never goes back
+    connection.execute(
+        _UPDATE,
+        {
+            "of_task": task.task_id,
+            **{name: getattr(task, name) for name in _CARRIED},
+            "revision": revision,
+            "updated_at_ms": moved_at_ms,
+        },
+    )
+    if task.new:
+        connection.execute(
+            _MOVE_CONTEXT,
+            {"of_context": task.header.context_id, "revision": revision, "updated_at_ms": moved_at_ms},
+        )

@@ -1,0 +1,61 @@
+"""The same suite over SQLite and, where PERDURE_TEST_POSTGRES_URL names a server, over PostgreSQL."""
+
+import asyncio
+import os
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import make_url
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from perdure.store import SqlStore, open_store
+
+SERVER = os.environ.get("PERDURE_TEST_POSTGRES_URL")
+
+
+async def _run(url: str, *statements: str) -> None:
+    """Run statements outside any transaction: databases are neither created nor dropped within one."""
+    engine = create_async_engine(make_url(url).set(drivername="postgresql+asyncpg"), isolation_level="AUTOCOMMIT")
+    try:
+        async with engine.connect() as connection:
+            for statement in statements:
+                await connection.exec_driver_sql(statement)
+    finally:
+        await engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def postgres_database() -> Iterator[str]:
+    """A database of this module's own, dropped after it."""
+    if SERVER is None:
+        pytest.skip("set PERDURE_TEST_POSTGRES_URL to the URL of a PostgreSQL server whose user may create databases")
+    name = f"perdure_{uuid.uuid1().hex}"
+    asyncio.run(_run(SERVER, f"CREATE DATABASE {name}"))
+    yield make_url(SERVER).set(database=name).render_as_string(hide_password=False)
+    asyncio.run(_run(SERVER, f"DROP DATABASE {name} WITH (FORCE)"))
+
+
+@pytest.fixture
+async def postgres_url(postgres_database: str) -> str:
+    """The URL of an empty PostgreSQL store."""
+    await _run(postgres_database, "DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
+    return postgres_database
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of an empty store, once for each kind of database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/store/perdure.db"
+    url: str = request.getfixturevalue("postgres_url")
+    return url
+
+
+@pytest.fixture
+async def store(store_url: str) -> AsyncIterator[SqlStore]:
+    """An open, empty store."""
+    opened = await open_store(store_url)
+    yield opened
+    await opened.close()
