@@ -52,9 +52,14 @@ def safe_json(value: JsonValue) -> JsonValue:
 
 
 def cut_text(text: str, bytes_max: int, notice: str) -> str:
-    """Cut `text` so that it and `notice` fit in `bytes_max` bytes of UTF-8, never inside a character."""
+    """Cut `text` so that it and `notice` fit in `bytes_max` bytes of UTF-8, never inside a character.
+
+    Raises `ValueError` for text with lone surrogates (`safe_text` replaces them), or without room for the notice.
+    """
     encoded = text.encode()
     if len(encoded) <= bytes_max:
         return text
-    room = max(0, bytes_max - len(notice.encode()))
+    room = bytes_max - len(notice.encode())
+    if room < 0:
+        raise ValueError(f"bytes_max: {bytes_max} bytes have no room for the notice {notice!r}; give more")
     return encoded[:room].decode(errors="ignore") + notice

@@ -25,12 +25,14 @@ class Failure(Frozen):
     """One failed attempt, as recorded in the log.
 
     `retry_after_ms` is the provider's floor. `alone` is meaningful for `worker_died`: no other task had an attempt
-    in that worker, so that the death can be held against this one (R12). `begun` says that the ledger shows, or
-    may show, a begun effect.
+    in that worker, so that the death can be held against this one (R12); `worker` names the dead worker, unique per
+    boot, so that one death counts once however many attempts it cut. `begun` says that the ledger shows, or may show,
+    a begun effect.
     """
 
     kind: FailureKind
     message: str
     retry_after_ms: int | None = None
     alone: bool = False
+    worker: str = ""
     begun: bool = False

@@ -41,12 +41,14 @@ class Attempts(Frozen):
     """An operation in progress: `attempt` counts all tries, `spent` those that count against the retry policy.
 
     `losses` are failures in a row that were nobody's fault (a worker, the store); they only stretch the backoff.
+    `delay_ms` is how long a waiting one waits, so that a continued workflow keeps a provider's floor.
     """
 
     attempt: int = 1
     spent: int = 0
     losses: int = 0
     status: OpStatus = "flying"
+    delay_ms: int = 0
 
 
 class Outcome(Frozen):
@@ -61,7 +63,8 @@ class CallState(Frozen):
     """One tool call of a turn. Open until `outcome` is set; `generation` counts its keys.
 
     `ops` is None before its first attempt and while it rests (a person is asked, or its run ended). `asked` holds
-    the id of the help request that it waits for.
+    the id of the help request that it waits for. `resolving` once its attempts only find out what became of it.
+    `problem` is why its latest attempt failed.
     """
 
     index: int
@@ -74,6 +77,7 @@ class CallState(Frozen):
     ops: Attempts | None = None
     asked: str | None = None
     resolving: bool = False
+    problem: str = ""
     outcome: Outcome | None = None
     recorded: bool = False
 
@@ -100,7 +104,11 @@ class Ending(Frozen):
 
 
 class Run(Frozen):
-    """The open run. `answered` when the model's latest reply asked for nothing more; `fed` once it got a message."""
+    """The open run. `answered` when the model's latest reply asked for nothing more; `fed` once it got a message.
+
+    `idle_ms` is the time in which it waited for nothing but a person, `idle_since_ms` when it began to do so: such
+    waiting is free (P8) and spends no wall time of the budget.
+    """
 
     number: int
     started_at_ms: int
@@ -109,6 +117,8 @@ class Run(Frozen):
     fed: bool = False
     answered: bool = False
     answer_entry: int = 0
+    idle_ms: int = 0
+    idle_since_ms: int | None = None
     ending: Ending | None = None
 
 
@@ -156,6 +166,7 @@ class TaskState(Frozen):
     crashes: int = 0
     shared_deaths: int = 0
     crashed_this_turn: bool = False
+    last_death: str = ""
     usage: Usage = Usage()
 
     @property

@@ -3,8 +3,8 @@
 from perdure.core import events, limits
 from perdure.core.commands import Fence, StopFlights, StoreMessage
 from perdure.core.content import Lane
-from perdure.core.errors import InvalidInput, MessageConflict, TaskClosed
-from perdure.core.machine.draft import Draft, replaced
+from perdure.core.errors import IllegalEvent, InvalidInput, MessageConflict, TaskClosed
+from perdure.core.machine.draft import Draft, problem_text, replaced
 from perdure.core.state import Ending, Pending, TaskState
 
 
@@ -13,7 +13,8 @@ def resend(state: TaskState, message_id: str, content: str) -> int | None:
 
     Raises `MessageConflict` when the id was used with other content.
     """
-    for seen_id, seen_digest, number in state.seen:
+    waiting = ((p.message_id, p.digest, p.admitted) for p in state.inbox)
+    for seen_id, seen_digest, number in (*state.seen, *waiting):
         if seen_id == message_id:
             if seen_digest != content:
                 raise MessageConflict(message_id)
@@ -36,6 +37,8 @@ def refuse_admission(state: TaskState, count: int = 1) -> None:
 def created(draft: Draft, event: events.Created) -> None:
     """Log the task's first row and its first state."""
     state = draft.state
+    if state.last_number > 0:
+        raise IllegalEvent(f"P5: task {state.task_id} was created already")
     draft.log("task.created", context_id=state.context_id, agent=state.agent.agent_id, version=state.agent.version)
     draft.log("task.status", state=state.status, reason="", message="")
 
@@ -79,6 +82,8 @@ def withdrawn(draft: Draft, event: events.Withdrawn) -> None:
 
 
 def _pending(state: TaskState, message_id: str) -> Pending:
+    if state.terminal:
+        raise TaskClosed(state.task_id, state.status)
     for pending in state.inbox:
         if pending.message_id == message_id:
             return pending
@@ -118,7 +123,7 @@ def wind_down(draft: Draft, ending: Ending) -> None:
     Waits are over at once. Calls that came down without a result stay open: the next run finds out what became of
     them (R14).
     """
-    draft.set_run(ending=ending)
+    draft.set_run(ending=replaced(ending, message=problem_text(ending.message)))
     turn = draft.state.turn
     if turn is not None:
         if turn.ops is not None and turn.ops.status == "waiting":
@@ -131,5 +136,7 @@ def wind_down(draft: Draft, ending: Ending) -> None:
 
 
 def child_done(draft: Draft, event: events.ChildDone) -> None:
-    """A sub-task ended; recorded for whoever reads the log."""
+    """A sub-task ended; recorded for whoever reads the log, unless the task's last row is written (P5)."""
+    if draft.state.terminal:
+        return
     draft.log("child.done", child_id=event.child_id, status=event.status)

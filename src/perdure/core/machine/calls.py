@@ -6,10 +6,10 @@ from perdure.core.commands import CallTool, Wait
 from perdure.core.effects import effect_key
 from perdure.core.errors import IllegalEvent, InvalidInput, InvariantBroken
 from perdure.core.machine.admission import wind_down
-from perdure.core.machine.attempts import count_crash, next_attempt
-from perdure.core.machine.closing import close_call, settle_turn
-from perdure.core.machine.draft import Draft, made_result
-from perdure.core.retry import GiveUp, after_failure
+from perdure.core.machine.attempts import count_crash, next_attempt, out_of_time
+from perdure.core.machine.closing import close_call
+from perdure.core.machine.draft import Draft, made_result, problem_text
+from perdure.core.retry import Again, GiveUp, after_failure
 from perdure.core.state import Attempts, CallState, Doubt, Ending, HelpRequest, Outcome
 
 
@@ -22,10 +22,13 @@ def start_calls(draft: Draft) -> None:
     """Start every open call that may start now.
 
     Calls start in call order. One starts beside earlier open ones only when it and all of them allow it; finding
-    out what became of a cut run's call begins nothing and is always allowed beside others.
+    out what became of a cut run's call begins nothing and is always allowed beside others. Starting one may end the
+    run; nothing starts after that (P9).
     """
     alone_before, any_before = False, False
     for call in draft.turn.calls:
+        if draft.run.ending is not None:
+            return
         if call.outcome is not None:
             continue
         spec = draft.state.agent.tool(call.tool)
@@ -46,6 +49,8 @@ def _show_waiting(draft: Draft) -> None:
     waiting = [call for call in draft.turn.calls if call.outcome is None]
     if waiting and all(call.asked is not None for call in waiting):
         draft.set_status("input_required", "help", draft.state.help[0].text)
+        if draft.run.idle_since_ms is None:
+            draft.set_run(idle_since_ms=draft.at_ms)
     elif draft.state.status != "working":
         draft.set_status("working")
 
@@ -59,27 +64,37 @@ def _start(draft: Draft, call: CallState, spec: ToolSpec | None) -> None:
         draft.log("help.requested", help_id=help_id, index=call.index, text=call.question)
         return
     doubt = _doubted(draft, call)
-    if doubt is not None and not call.resolving and call.generation == 1:
+    if doubt is not None and not call.resolving:
         _leave_unknown(draft, call, f"the same call under {doubt.key} has an unknown outcome and is not begun again")
+        return
+    full = len(draft.state.doubts) >= limits.DOUBTS_MAX
+    if full and not call.resolving and spec is not None and spec.effect != "read":
+        text = f"Not begun: {len(draft.state.doubts)} outcomes are unknown in this task. Nothing new is begun in it."
+        close_call(draft, call.index, made_result(call, "not_begun", text), key=key_of(draft, call))
+        return
+    if not call.resolving and out_of_time(draft):
         return
     draft.set_call(call.index, ops=Attempts(attempt=call.attempts + 1))
     call_tool(draft, call.index)
 
 
 def call_tool(draft: Draft, index: int) -> None:
-    """Schedule the attempt that the call's `ops` name."""
+    """Schedule the attempt that the call's `ops` name.
+
+    A retry of a call whose twin went into doubt meanwhile only finds out what became of its own key: under that key
+    it may never have begun (P4).
+    """
     call = draft.turn.call(index)
     ops = _flying(draft, draft.turn.number, index, None)
-    draft.set_call(index, attempts=ops.attempt)
+    draft.set_call(index, attempts=ops.attempt, resolving=call.resolving or _doubted(draft, call) is not None)
     draft.log("tool.started", index=index, tool=call.tool, attempt=ops.attempt, key=key_of(draft, call))
     draft.ask(tool_command(draft, index))
 
 
 def tool_command(draft: Draft, index: int) -> CallTool:
     """Return the command of the call's attempt under way."""
-    call, spec = draft.turn.call(index), draft.state.agent.tool(draft.turn.call(index).tool)
-    if spec is None:
-        raise InvariantBroken("R14", f"a call of the unknown tool {call.tool!r} was to be started")
+    call = draft.turn.call(index)
+    spec = _spec_of(draft, call)
     return CallTool(
         run=draft.run.number,
         turn=draft.turn.number,
@@ -107,32 +122,41 @@ def _flying(draft: Draft, turn: int, index: int, attempt: int | None) -> Attempt
 
 def tool_finished(draft: Draft, event: events.ToolFinished) -> None:
     """One attempt came to something: a result, or what the ledger and the tool's check know (P3, P4)."""
-    ops = _flying(draft, event.turn, event.index, event.attempt)
+    _flying(draft, event.turn, event.index, event.attempt)
     call = draft.turn.call(event.index)
-    key = key_of(draft, call)
     if event.outcome == "result":
-        close_call(draft, call.index, Outcome(digest=event.digest, status=event.status), key=key)
+        close_call(draft, call.index, Outcome(digest=event.digest, status=event.status), key=key_of(draft, call))
     elif event.outcome == "not_begun":
-        close_call(draft, call.index, made_result(call, "not_begun", "Not begun: the run was stopped."), key=key)
+        reason = event.reason or call.problem or "the run was stopped"
+        close_call(draft, call.index, made_result(call, "not_begun", f"Not begun: {reason}."), key=key_of(draft, call))
     elif event.outcome == "in_doubt":
         _leave_unknown(draft, call, event.reason or "it was begun, and no check could tell what became of it")
     else:
-        draft.log("tool.key_closed", index=call.index, tool=call.tool, attempt=ops.attempt, key=key)
+        _key_closed(draft, call)
+
+
+def _key_closed(draft: Draft, call: CallState) -> None:
+    """The call did not happen and never will under this key: it may begin anew under the next one (P3).
+
+    As often as its tool's policy allows attempts: a call that fails each time after it began must end (P7).
+    """
+    key, spec = key_of(draft, call), _spec_of(draft, call)
+    draft.log("tool.key_closed", index=call.index, tool=call.tool, attempt=call.attempts, key=key)
+    if not call.resolving and call.generation < spec.retry.attempts_max:
         draft.set_call(call.index, generation=call.generation + 1, ops=None)
-        if call.resolving:
-            text = "Not done: it was begun when the run was stopped, and did not happen."
-            close_call(draft, call.index, made_result(call, "not_begun", text), key=key)
-    if all(c.outcome is not None for c in draft.turn.calls):
-        settle_turn(draft)
+        return
+    text = "Not done: it was begun, did not happen, and will not happen any more."
+    if call.problem:
+        text += f" The last attempt failed with: {call.problem}"
+    close_call(draft, call.index, made_result(call, "not_begun", text), key=key)
 
 
 def tool_failed(draft: Draft, event: events.ToolFailed) -> None:
-    """One attempt failed: make the next, or tell the model what can be said of the outcome."""
+    """One attempt failed: make the next, find out what became of it, or tell the model what can be said."""
     ops = _flying(draft, event.turn, event.index, event.attempt)
     call, failure = draft.turn.call(event.index), event.failure
-    spec = draft.state.agent.tool(call.tool)
-    if spec is None:
-        raise InvariantBroken("R14", f"an attempt at the unknown tool {call.tool!r} failed")
+    spec, problem = _spec_of(draft, call), problem_text(failure.message)
+    draft.set_call(call.index, problem=problem)
     draft.log(
         "tool.failed",
         index=call.index,
@@ -140,31 +164,54 @@ def tool_failed(draft: Draft, event: events.ToolFailed) -> None:
         attempt=ops.attempt,
         key=key_of(draft, call),
         failure=failure.kind,
-        message=failure.message,
+        message=problem,
     )
     if draft.run.ending is not None or count_crash(draft, failure):
         draft.set_call(call.index, ops=None)
         return
-    next_step = after_failure(failure, ops.spent, ops.losses, spec.retry, event.jitter)
-    if isinstance(next_step, GiveUp) and failure.kind in {"diverged", "fenced"}:
+    if failure.kind in {"diverged", "fenced"}:
         draft.set_call(call.index, ops=None)
         wind_down(draft, Ending(end="failed", reason="store", message=failure.message))
-    elif isinstance(next_step, GiveUp) and spec.effect == "read":
-        text = f"Failed after {ops.attempt} attempts: {failure.message}"
+        return
+    match after_failure(failure, ops.spent, ops.losses, spec.retry, event.jitter):
+        case GiveUp():
+            _give_up(draft, draft.turn.call(call.index), spec, ops)
+        case again:
+            _try_again(draft, draft.turn.call(call.index), ops, again)
+
+
+def _give_up(draft: Draft, call: CallState, spec: ToolSpec, ops: Attempts) -> None:
+    """No attempt is left. A reading call failed; any other may have happened, and is looked up once more (P4)."""
+    if spec.effect == "read":
+        text = f"Failed after {ops.attempt} attempts: {call.problem}"
         close_call(draft, call.index, made_result(call, "error", text), key=key_of(draft, call))
-        if all(c.outcome is not None for c in draft.turn.calls):
-            settle_turn(draft)
-    elif isinstance(next_step, GiveUp):
-        _leave_unknown(draft, call, f"{ops.attempt} attempts failed, the last one with: {failure.message}")
+    elif call.resolving:
+        _leave_unknown(draft, call, f"{ops.attempt} attempts failed")
     else:
-        draft.set_call(call.index, ops=next_attempt(ops, next_step.spends, next_step.delay_ms))
-        if next_step.delay_ms > 0:
-            draft.ask(Wait(turn=event.turn, index=call.index, delay_ms=next_step.delay_ms))
-        else:
-            call_tool(draft, call.index)
+        draft.set_call(call.index, resolving=True, ops=Attempts(attempt=ops.attempt + 1))
+        call_tool(draft, call.index)
+
+
+def _try_again(draft: Draft, call: CallState, ops: Attempts, again: Again) -> None:
+    if not call.resolving and out_of_time(draft, again.delay_ms):
+        draft.set_call(call.index, ops=None)
+        return
+    draft.set_call(call.index, ops=next_attempt(ops, again))
+    if again.delay_ms > 0:
+        draft.ask(Wait(turn=draft.turn.number, index=call.index, delay_ms=again.delay_ms))
+    else:
+        call_tool(draft, call.index)
+
+
+def _spec_of(draft: Draft, call: CallState) -> ToolSpec:
+    spec = draft.state.agent.tool(call.tool)
+    if spec is None:
+        raise InvariantBroken("R14", f"a call of the unknown tool {call.tool!r} was started")
+    return spec
 
 
 def _doubted(draft: Draft, call: CallState) -> Doubt | None:
+    """Return the doubt that stands against beginning this call under a new key; none stands against reading."""
     for doubt in draft.state.doubts:
         if (doubt.tool, doubt.arguments_digest) == (call.tool, call.arguments_digest):
             return doubt
@@ -174,15 +221,21 @@ def _doubted(draft: Draft, call: CallState) -> Doubt | None:
 def _leave_unknown(draft: Draft, call: CallState, reason: str) -> None:
     """P4: say honestly that the outcome is unknown, and remember the call so that it is not begun under a new key."""
     key = key_of(draft, call)
-    if _doubted(draft, call) is None:
+    if call.problem:
+        reason += f"; the last attempt failed with: {call.problem}"
+    if _spec_of(draft, call).effect == "read":
+        text = f"No result: {reason}. It only reads: ask again if it is still needed."
+        close_call(draft, call.index, made_result(call, "error", text), key=key)
+        return
+    new = _doubted(draft, call) is None
+    if new:
         doubt = Doubt(key=key, tool=call.tool, arguments_digest=call.arguments_digest)
         draft.set(doubts=(*draft.state.doubts, doubt))
+    reason = problem_text(reason)
     draft.log("tool.in_doubt", index=call.index, tool=call.tool, attempt=call.attempts, key=key, reason=reason)
-    text = f"Outcome unknown: {reason}. It may have happened. Do not assume either, and do not ask for it again."
+    text = f"Outcome unknown. It may have happened: do not assume either, and do not ask for it again. Why: {reason}"
     close_call(draft, call.index, made_result(call, "unknown", text), key=key)
-    if all(c.outcome is not None for c in draft.turn.calls):
-        settle_turn(draft)
-    if len(draft.state.doubts) >= limits.DOUBTS_MAX and draft.run.ending is None:
+    if new and len(draft.state.doubts) >= limits.DOUBTS_MAX and draft.run.ending is None:
         wind_down(draft, Ending(end="failed", reason="tool", message="too many outcomes are unknown"))
 
 
@@ -200,8 +253,9 @@ def answered(draft: Draft, event: events.Answered) -> None:
     draft.set(help=tuple(h for h in draft.state.help if h.help_id != event.help_id))
     result = made_result(call, "ok", event.text, limits.ANSWER_BYTES_MAX)
     close_call(draft, call.index, result, "help.answered", help_id=event.help_id, text=event.text)
-    if all(c.outcome is not None for c in draft.turn.calls):
-        settle_turn(draft)
+    if draft.run.idle_since_ms is not None:
+        idle_ms = draft.run.idle_ms + event.at_ms - draft.run.idle_since_ms
+        draft.set_run(idle_ms=idle_ms, idle_since_ms=None)
 
 
 def resume_calls(draft: Draft) -> None:

@@ -8,7 +8,7 @@ from perdure.core.state import Outcome
 
 
 def close_call(draft: Draft, index: int, outcome: Outcome, kind: LogKind = "tool.finished", **data: JsonValue) -> None:
-    """Give a call its one result.
+    """Give a call its one result; the last one completes the turn.
 
     A call that finishes before an earlier sibling is logged now and enters the transcript with that sibling, so
     that results stand in call order whatever the order of their completion.
@@ -32,9 +32,11 @@ def close_call(draft: Draft, index: int, outcome: Outcome, kind: LogKind = "tool
         digest=outcome.digest,
         **data,
     )
+    if all(call.outcome is not None for call in draft.turn.calls):
+        complete_turn(draft)
 
 
-def settle_turn(draft: Draft) -> None:
-    """R12: a turn without a crash takes one off."""
+def complete_turn(draft: Draft) -> None:
+    """R12: a turn without a crash takes one off, once."""
     if not draft.state.crashed_this_turn:
         draft.set(crashes=max(0, draft.state.crashes - 1), shared_deaths=0)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, JsonValue
 
 from perdure.core.commands import Append, Command
 from perdure.core.content import EntryKind, ResultStatus, ToolEntry, ToolResult
-from perdure.core.digests import body_of, chained, cut_text, digest
+from perdure.core.digests import body_of, chained, cut_text, digest, safe_json, safe_text
 from perdure.core.errors import IllegalEvent, InvariantBroken
 from perdure.core.limits import PROBLEM_BYTES_MAX
 from perdure.core.log import EntryRef, LogEvent, LogKind
@@ -42,7 +42,7 @@ class Draft:
         return self.log_row(kind, data, entries)
 
     def log_row(self, kind: LogKind, data: dict[str, JsonValue], entries: Sequence[EntryRef] = ()) -> int:
-        """Append a row whose data is given as a whole."""
+        """Append a row whose data is given as a whole; whatever a person or a model wrote is made safe to store."""
         number = self.state.last_number + 1
         run, turn = self.state.run, self.state.turn
         self.set(last_number=number)
@@ -54,7 +54,7 @@ class Draft:
                     at_ms=self.at_ms,
                     run=run.number if run else 0,
                     turn=turn.number if turn else 0,
-                    data=data,
+                    data={key: safe_json(value) for key, value in data.items()},
                     entries=tuple(entries),
                 )
             )
@@ -131,6 +131,11 @@ def replaced(value: ModelT, **changes: object) -> ModelT:
 
 def made_result(call: CallState, status: ResultStatus, text: str, bytes_max: int = PROBLEM_BYTES_MAX) -> Outcome:
     """Return the outcome of a call whose result the machine itself words (R14), or takes from a person."""
-    shown = cut_text(text, bytes_max, " [cut]")
+    shown = cut_text(safe_text(text), bytes_max, " [cut]")
     body = body_of(ToolEntry(result=ToolResult(call_id=call.call_id, tool=call.tool, status=status, text=shown)))
     return Outcome(digest=digest(body), status=status, inline=body)
+
+
+def problem_text(text: str) -> str:
+    """Return an error's text as it may stand in rows and in the state: safe, and bounded (P7)."""
+    return cut_text(safe_text(text), PROBLEM_BYTES_MAX, " [cut]")

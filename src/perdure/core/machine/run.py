@@ -76,27 +76,33 @@ def flying(state: TaskState) -> bool:
 def _between(draft: Draft) -> bool:
     """R4: feed the run, end it, or open its next turn."""
     draft.set_status("working")
-    for pending in _steers(draft.state):
-        _promote(draft, pending)
-    run, inbox = draft.run, draft.state.inbox
-    if not run.fed or run.answered:
-        queued = next((p for p in inbox if p.lane == "queue"), None)
-        if queued is not None and queued.stored:
-            _promote(draft, queued)
-        elif inbox:
+    run, joining = draft.run, _joining(draft.state)
+    if not joining and (run.answered or not run.fed):
+        if draft.state.inbox:
             return False  # admitted, but not durable yet (R3): `Stored` goes on from here
-        elif run.answered:
+        if run.answered:
             _end(draft, "answered", "", "")
-            return True
         else:
             _end(draft, "stopped", "withdrawn", "its messages were taken back before it began")
-            return True
-    over = exceeded(draft.state.agent.budget, draft.run, draft.at_ms)
+        return True
+    # Before any promotion: what no model call will see must stay pending, to park or to be listed (P1).
+    over = exceeded(draft.state.agent.budget, run, draft.at_ms)
     if over is not None:
         wind_down(draft, Ending(end="failed", reason="budget", message=over))
         return True
+    for pending in joining:
+        _promote(draft, pending)
     begin_turn(draft)
     return False
+
+
+def _joining(state: TaskState) -> list[Pending]:
+    """R4: what joins the next turn: all steers, else one queued message once what came before is answered."""
+    steers = _steers(state)
+    if steers or (state.run is not None and state.run.fed and not state.run.answered):
+        return steers
+    queued = next((p for p in state.inbox if p.lane == "queue"), None)
+    return [queued] if queued is not None and queued.stored else []
 
 
 def _steers(state: TaskState) -> list[Pending]:

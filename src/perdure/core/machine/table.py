@@ -10,7 +10,7 @@ from typing import Any
 from perdure.core import events
 from perdure.core.agent import AgentSpec
 from perdure.core.commands import Command, Persist, StoreMessage, Wait
-from perdure.core.errors import IllegalEvent
+from perdure.core.errors import IllegalEvent, InvalidInput, InvariantBroken
 from perdure.core.machine import admission, calls, turn
 from perdure.core.machine.draft import Draft, replaced
 from perdure.core.machine.run import advance
@@ -19,7 +19,6 @@ from perdure.core.state import Mode, TaskState
 Handler = Callable[[Draft, Any], None]
 
 ANY: frozenset[Mode] = frozenset({"idle", "between", "model", "calls", "ending", "terminal"})
-OPEN: frozenset[Mode] = ANY - {"terminal"}
 
 
 def backoff_over(draft: Draft, event: events.BackoffOver) -> None:
@@ -42,14 +41,14 @@ TABLE: dict[type[events.Event], tuple[Handler, frozenset[Mode]]] = {
     events.Created: (admission.created, frozenset({"idle"})),
     # Handlers below refuse with errors for the sender where a mode forbids them, so the table lets them through.
     events.Admitted: (admission.admitted, ANY),
-    events.Moved: (admission.moved, OPEN),
-    events.Withdrawn: (admission.withdrawn, OPEN),
+    events.Moved: (admission.moved, ANY),
+    events.Withdrawn: (admission.withdrawn, ANY),
     events.StopRequested: (admission.stop_requested, ANY),
     events.CancelRequested: (admission.cancel_requested, ANY),
     events.Answered: (calls.answered, ANY),
-    # A store write may return after the task ended; it then only confirms.
+    # A store write may return, and a sub-task end, after the task did; neither changes anything then.
     events.Stored: (admission.stored, ANY),
-    events.ChildDone: (admission.child_done, OPEN),
+    events.ChildDone: (admission.child_done, ANY),
     # Results answer one command each and are illegal where no attempt is under way.
     events.ModelReplied: (turn.model_replied, frozenset({"model", "ending"})),
     events.ModelFailed: (turn.model_failed, frozenset({"model", "ending"})),
@@ -75,15 +74,23 @@ def step(state: TaskState, event: events.Event) -> tuple[TaskState, tuple[Comman
 
 
 def new_task(task_id: str, context_id: str, agent: AgentSpec) -> TaskState:
-    """Return the state of a task that has seen nothing yet; its first event is `Created`."""
+    """Return the state of a task that has seen nothing yet; its first event is `Created`.
+
+    Raises `InvalidInput` for an id that cannot begin idempotency keys: with a `/` in it, two tasks could share one.
+    """
+    if not task_id or "/" in task_id:
+        raise InvalidInput("task_id", f"{task_id!r} is empty or contains a '/'; use another id")
     return TaskState(task_id=task_id, context_id=context_id, agent=agent)
 
 
 def outstanding(state: TaskState) -> tuple[Command, ...]:
     """Return the commands that a state still waits for: what a continued workflow must do first.
 
-    Waits start anew from the policy's first delay; how long they had waited is not carried.
+    Waits start anew in full length: how long they had waited is not carried, and a provider's floor must hold. A run
+    that is winding down cannot be continued (P9): the attempts that it waits for would have to begin again.
     """
+    if state.mode == "ending":
+        raise InvariantBroken("P9", f"task {state.task_id} was continued while run {state.runs} was winding down")
     draft = Draft(state, at_ms=0)
     commands: list[Command] = [StoreMessage(message_id=p.message_id) for p in state.inbox if not p.stored]
     if state.terminal:
@@ -95,12 +102,12 @@ def outstanding(state: TaskState) -> tuple[Command, ...]:
         if current.ops.status == "flying":
             commands.append(turn.model_command(draft))
         else:
-            commands.append(Wait(turn=current.number, index=None, delay_ms=state.agent.model.retry.first_ms))
+            commands.append(Wait(turn=current.number, index=None, delay_ms=current.ops.delay_ms))
     for call in current.calls:
         if call.ops is None:
             continue
         if call.ops.status == "flying":
             commands.append(calls.tool_command(draft, call.index))
         else:
-            commands.append(Wait(turn=current.number, index=call.index, delay_ms=state.agent.model.retry.first_ms))
+            commands.append(Wait(turn=current.number, index=call.index, delay_ms=call.ops.delay_ms))
     return tuple(commands)

@@ -4,11 +4,12 @@ from pydantic import JsonValue
 
 from perdure.core import events, limits
 from perdure.core.commands import CallModel, Wait
+from perdure.core.digests import cut_text, safe_text
 from perdure.core.errors import IllegalEvent
 from perdure.core.machine.admission import wind_down
-from perdure.core.machine.attempts import count_crash, next_attempt
-from perdure.core.machine.closing import close_call, settle_turn
-from perdure.core.machine.draft import Draft, made_result
+from perdure.core.machine.attempts import count_crash, next_attempt, out_of_time
+from perdure.core.machine.closing import close_call, complete_turn
+from perdure.core.machine.draft import Draft, made_result, problem_text
 from perdure.core.retry import GiveUp, after_failure
 from perdure.core.state import Attempts, CallState, Ending, Turn
 
@@ -80,19 +81,19 @@ def model_replied(draft: Draft, event: events.ModelReplied) -> None:
         text = f"Not begun: the reply that asked for it was {'cut off' if reason == 'truncated' else 'a refusal'}."
         for call in draft.turn.calls:
             close_call(draft, call.index, made_result(call, "not_begun", text))
+        if not event.calls:
+            complete_turn(draft)
         if draft.run.ending is None:
             wind_down(draft, Ending(end="failed", reason=reason, message=f"the model finished with {event.finish!r}"))
         return
     if not event.calls:
         draft.set_run(answered=True, answer_entry=draft.state.entries if keeps else 0)
-        settle_turn(draft)
+        complete_turn(draft)
         return
     for call, summary in zip(draft.turn.calls, event.calls, strict=True):
         problem = _problem(draft, call, summary)
         if problem is not None:
             close_call(draft, call.index, made_result(call, "error", problem))
-    if all(call.outcome is not None for call in draft.turn.calls):
-        settle_turn(draft)
 
 
 def _call(index: int, summary: events.CallSummary) -> CallState:
@@ -101,8 +102,12 @@ def _call(index: int, summary: events.CallSummary) -> CallState:
         call_id=summary.call_id,
         tool=summary.tool,
         arguments_digest=summary.arguments_digest,
-        question=summary.question,
+        question=_cut_question(summary.question),
     )
+
+
+def _cut_question(question: str | None) -> str | None:
+    return None if question is None else cut_text(safe_text(question), limits.QUESTION_BYTES_MAX, " [cut]")
 
 
 def _problem(draft: Draft, call: CallState, summary: events.CallSummary) -> str | None:
@@ -121,7 +126,7 @@ def model_failed(draft: Draft, event: events.ModelFailed) -> None:
     """One attempt failed: make the next, or end the run."""
     ops = flying_model(draft, event.turn, event.attempt)
     failure = event.failure
-    draft.log("model.failed", attempt=event.attempt, failure=failure.kind, message=failure.message)
+    draft.log("model.failed", attempt=event.attempt, failure=failure.kind, message=problem_text(failure.message))
     if draft.run.ending is not None:
         draft.set_turn(ops=None)
         return
@@ -134,7 +139,10 @@ def model_failed(draft: Draft, event: events.ModelFailed) -> None:
         reason = "store" if failure.kind in {"diverged", "fenced"} else "model"
         wind_down(draft, Ending(end="failed", reason=reason, message=failure.message))
         return
-    draft.set_turn(ops=next_attempt(ops, next_step.spends, next_step.delay_ms))
+    if out_of_time(draft, next_step.delay_ms):
+        draft.set_turn(ops=None)
+        return
+    draft.set_turn(ops=next_attempt(ops, next_step))
     if next_step.delay_ms > 0:
         draft.ask(Wait(turn=event.turn, index=None, delay_ms=next_step.delay_ms))
     else:
