@@ -1,0 +1,350 @@
+"""The witness: a second, simpler account of a task, kept from its events and commands alone.
+
+It shares no code with the machine. It knows the promises and rules as sentences about rows, entries and attempts, and
+compares the machine's state with its own account after every step; what breaks one is an AssertionError with the
+number. It does not know when anything should happen, only what may not.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from perdure.core import events
+from perdure.core.agent import AgentSpec
+from perdure.core.commands import Append, CallModel, CallTool, Command, Fence, Persist, StopFlights
+from perdure.core.log import EntryRef, LogEvent
+from perdure.core.state import TaskState
+
+TERMINAL = {"completed", "failed", "canceled"}
+DEATHS_TO_QUARANTINE = 2
+
+
+@dataclass
+class Waiting:
+    """A pending message."""
+
+    content: str
+    lane: str
+    admitted: int
+    tail: int
+    stored: bool = False
+
+
+@dataclass
+class Open:
+    """The calls of the latest reply, and the results that they have."""
+
+    turn: int = 0
+    calls: Sequence[events.CallSummary] = ()
+    results: dict[int, str] = field(default_factory=dict)
+    entered: int = 0
+    attempts: dict[int, int] = field(default_factory=dict)
+    generation: dict[int, int] = field(default_factory=dict)
+
+
+class Witness:
+    """The account of one task."""
+
+    def __init__(self, agent: AgentSpec) -> None:
+        self.agent = agent
+        self.number, self.entry, self.chain, self.head = 0, 0, "", 0
+        self.pending: dict[str, Waiting] = {}
+        self.gone: dict[str, str] = {}
+        self.run, self.runs, self.fence = 0, 0, 0
+        self.winding = self.fed = self.answered = self.stopped = False
+        self.status = ""
+        self.turn, self.open = 0, Open()
+        self.flying: dict[tuple[int, int | None], CallModel | CallTool] = {}
+        self.keys: dict[str, tuple[int, int]] = {}
+        self.doubts: set[tuple[str, str]] = set()
+        self.crashes, self.shared, self.dirty, self.dead = 0, 0, False, ""
+
+    def observe(self, event: events.Event, commands: Sequence[Command], state: TaskState) -> None:
+        """Take one step in; raise what it breaks."""
+        must(not (self.terminal and commands), "P5", f"after the terminal state came {commands}")
+        self._take(event)
+        for command in commands:
+            match command:
+                case Append(event=row):
+                    self._row(row, event)
+                case CallModel():
+                    self._model(command)
+                case CallTool():
+                    self._tool(command)
+                case StopFlights():
+                    self.winding = True
+                case Fence(run=run):
+                    self.fence = max(self.fence, run)
+                case Persist(terminal=terminal):
+                    must(terminal == self.terminal, "P5", "the state is persisted as what it is not")
+                case _:
+                    pass
+        self._compare(state)
+
+    def rest(self, state: TaskState, waits: bool) -> None:
+        """R7: whoever waits for nothing has no open run and no work."""
+        if not waits and not state.help:
+            must(self.run == 0, "R7", "a run is open and waits for nothing")
+            idle = self.terminal or not any(m.tail > self.head for m in self.pending.values())
+            must(idle, "R7", "a runnable message waits and no run opens")
+
+    @property
+    def terminal(self) -> bool:
+        """Whether the log says so."""
+        return self.status in TERMINAL
+
+    # --- events -------------------------------------------------------------------------------------------------
+
+    def _take(self, event: events.Event) -> None:
+        match event:
+            case events.Stored(message_ids=ids):
+                for message_id in ids:
+                    if message_id in self.pending:
+                        self.pending[message_id].stored = True
+            case events.ModelReplied(turn=turn, attempt=attempt):
+                self._answers(turn, None, attempt)
+            case events.ModelFailed(turn=turn, attempt=attempt):
+                self._answers(turn, None, attempt)
+                self._count(event)
+            case events.ToolFailed(turn=turn, index=index, attempt=attempt):
+                self._answers(turn, index, attempt)
+                self._count(event)
+            case events.ToolFinished(turn=turn, index=index, attempt=attempt, outcome=outcome):
+                self._answers(turn, index, attempt)
+                if outcome == "closed":
+                    self.open.generation[index] = self.open.generation.get(index, 1) + 1
+            case _:
+                pass
+
+    def _answers(self, turn: int, index: int | None, attempt: int) -> None:
+        flight = self.flying.pop((turn, index), None)
+        must(flight is not None and flight.attempt == attempt, "P3", "a result of no attempt under way was taken")
+
+    def _count(self, event: events.ModelFailed | events.ToolFailed) -> None:
+        """R12, from the failures alone."""
+        failure = event.failure
+        again = failure.worker != "" and failure.worker == self.dead
+        if failure.kind != "worker_died" or self.winding or again:
+            return
+        self.dirty, self.dead = True, failure.worker
+        if not failure.alone:
+            self.shared += 1
+        elif self.crashes + 1 < self.agent.crashes_max:
+            self.crashes += 1
+        else:
+            self.crashes, self.shared = 0, DEATHS_TO_QUARANTINE
+
+    def _completed(self) -> None:
+        if not self.dirty:
+            self.crashes, self.shared = max(0, self.crashes - 1), 0
+
+    # --- attempts -----------------------------------------------------------------------------------------------
+
+    def _begins(self, command: CallModel | CallTool) -> None:
+        must(not self.winding and command.run == self.run, "P9", f"{command} begins in a run that ends")
+        must(command.run > self.fence, "P9", f"{command} begins behind the fence")
+        alone = self.shared >= DEATHS_TO_QUARANTINE or self.crashes > 0
+        must(command.quarantine == alone, "R12", f"{command} should run alone: {alone}")
+
+    def _model(self, command: CallModel) -> None:
+        self._begins(command)
+        must(not self.flying, "R14", "a model call begins beside other attempts")
+        must(len(self.open.results) == len(self.open.calls), "R14", "a model call begins before all results are there")
+        must((command.upto, command.chain) == (self.entry, self.chain), "P11", "another transcript is named")
+        self.flying[command.turn, None] = command
+
+    def _tool(self, command: CallTool) -> None:
+        self._begins(command)
+        at, index = self.open, command.index
+        must(command.turn == at.turn and index not in at.results, "R14", f"{command} is not open")
+        must((command.turn, index) not in self.flying, "P3", f"{command} begins beside its own attempt")
+        must(command.attempt == at.attempts.get(index, 0) + 1, "P3", f"{command} repeats or skips an attempt")
+        at.attempts[index] = command.attempt
+        generation = at.generation.get(index, 1)
+        key = f"t/{command.turn}/{index}" + (f"/{generation}" if generation > 1 else "")
+        must(command.key == key, "P3", f"{command} has another key than {key}")
+        owner = self.keys.setdefault(key, (command.turn, index))
+        must(owner == (command.turn, index), "P3", f"{key} belongs to {owner}")
+        doubted = (command.tool, at.calls[index].arguments_digest) in self.doubts
+        must(not doubted or command.resolve_only, "P4", f"{command} begins while the same call is in doubt")
+        others = [f for f in self.flying.values() if isinstance(f, CallTool) and not f.resolve_only]
+        if not command.resolve_only and others:
+            must(all(self._parallel(c) for c in (*others, command)), "R14", f"{command} begins beside {others}")
+        for earlier in range(index):
+            must(self._started(earlier), "R14", f"call {index} begins before call {earlier}")
+        self.flying[command.turn, index] = command
+
+    def _parallel(self, command: CallTool) -> bool:
+        return any(tool.parallel for tool in self.agent.tools if tool.name == command.tool)
+
+    def _started(self, index: int) -> bool:
+        at = self.open
+        return index in at.results or index in at.attempts or at.calls[index].question is not None
+
+    # --- rows ---------------------------------------------------------------------------------------------------
+
+    def _row(self, row: LogEvent, event: events.Event) -> None:
+        self.number += 1
+        must(row.number == self.number, "P6", f"{row.number} comes after {self.number - 1}")
+        must(not self.terminal, "P5", f"{row.kind} comes after the terminal state")
+        match row.kind.split(".")[0]:
+            case "message":
+                self._message_row(row, str(row.data["message_id"]))
+            case "run":
+                self._run_row(row)
+            case "model":
+                self._model_row(row, event)
+            case "tool" | "help":
+                self._call_row(row)
+            case _:
+                if row.kind == "task.status":
+                    self._moved_to(row)
+        for ref in row.entries:
+            self._entered(ref)
+
+    def _message_row(self, row: LogEvent, message_id: str) -> None:
+        match row.kind:
+            case "message.admitted":
+                new = message_id not in self.pending and message_id not in self.gone
+                must(new, "P1", f"{message_id} was admitted twice")
+                content, lane = str(row.data["digest"]), str(row.data["lane"])
+                self.pending[message_id] = Waiting(content, lane, row.number, row.number)
+            case "message.moved":
+                self.pending[message_id].tail, self.pending[message_id].lane = row.number, "steer"
+            case "message.withdrawn":
+                del self.pending[message_id]
+                self.gone[message_id] = "withdrawn"
+            case _:
+                self._promoted(message_id, row)
+
+    def _run_row(self, row: LogEvent) -> None:
+        match row.kind:
+            case "run.started":
+                self._run_started(row)
+            case "run.stop_requested":
+                must(self.run > 0, "R11", "a stop was recorded with nothing to stop")
+                self.winding = self.stopped = True
+            case "run.stopped_before_start":
+                runnable = any(m.tail > self.head for m in self.pending.values())
+                must(self.run == 0 and runnable, "R11", "a stop was recorded with nothing to stop")
+                self.head = row.number
+            case _:
+                self._run_ended(row)
+
+    def _model_row(self, row: LogEvent, event: events.Event) -> None:
+        if row.kind == "model.started":
+            self._model_started(row)
+        elif row.kind == "model.answered":
+            self._answered(row, event)
+
+    def _call_row(self, row: LogEvent) -> None:
+        match row.kind:
+            case "tool.started":
+                must(not self.winding, "P9", "a tool call begins in a run that ends")
+            case "tool.in_doubt":
+                index = int(str(row.data["index"]))
+                self.doubts.add((str(row.data["tool"]), self.open.calls[index].arguments_digest))
+            case "tool.finished" | "help.answered":
+                index = int(str(row.data["index"]))
+                must(index not in self.open.results, "R14", f"call {index} got a second result")
+                self.open.results[index] = str(row.data["digest"])
+                if len(self.open.results) == len(self.open.calls):
+                    self._completed()
+            case _:
+                pass
+
+    def _run_started(self, row: LogEvent) -> None:
+        must(self.run == 0 and row.run == self.runs + 1, "R8", f"run {row.run} opens in run {self.run}")
+        work = any(m.tail > self.head and m.stored for m in self.pending.values())
+        must(work, "R7", "a run opens without a runnable message")
+        self.run = self.runs = row.run
+        self.winding = self.fed = self.answered = self.stopped = False
+
+    def _run_ended(self, row: LogEvent) -> None:
+        must(self.run > 0 and row.run == self.run, "P5", f"run {row.run} ends, open is {self.run}")
+        must(not self.flying, "R10", "a run ends while its attempts are under way")
+        if row.data["end"] == "answered":
+            must(self.answered and not self.winding, "R10", "a run is answered that was not")
+            must(not self.pending, "R4", "a run is answered while messages wait")
+        else:
+            self.head = row.number
+        if row.data["reason"] == "stopped":
+            must(self.stopped, "R11", "a run was stopped without a stop")
+        self.run = 0
+
+    def _promoted(self, message_id: str, row: LogEvent) -> None:
+        must(self.run > 0 and not self.winding, "R8", f"{message_id} was promoted outside a run")
+        must(message_id in self.pending, "P1", f"{message_id} was promoted and is {self.gone.get(message_id)}")
+        message = self.pending.pop(message_id)
+        must(message.stored, "R3", f"{message_id} was promoted before it was durable")
+        steers = sorted((m for m in self.pending.values() if m.lane == "steer"), key=lambda m: m.tail)
+        if message.lane == "steer":
+            must(all(message.tail < m.tail for m in steers), "P1", f"{message_id} overtook a steer")
+        else:
+            ready = bool(steers) and steers[0].stored
+            must(not ready, "R4", f"{message_id} was promoted before a steer")
+            queue = [m for m in self.pending.values() if m.lane == "queue"]
+            must(all(message.admitted < m.admitted for m in queue), "P1", f"{message_id} overtook the queue")
+            must(not self.fed or self.answered, "R4", f"{message_id} did not wait for the answer before it")
+        must([(e.kind, e.digest) for e in row.entries] == [("user", message.content)], "R3", "promotion is one step")
+        self.gone[message_id] = "promoted"
+        self.fed, self.answered = True, False
+
+    def _model_started(self, row: LogEvent) -> None:
+        must(not self.winding, "P9", "a model call begins in a run that ends")
+        if row.data["attempt"] != 1:
+            return
+        steers = sorted((m for m in self.pending.values() if m.lane == "steer"), key=lambda m: m.tail)
+        must(not steers or not steers[0].stored, "R4", "a turn began without a steer")
+        must(self.fed and not self.answered, "R7", "a turn began with nothing to answer")
+        self.turn += 1
+        must(row.turn == self.turn, "R14", f"turn {row.turn} follows turn {self.turn - 1}")
+        self.dirty = False
+
+    def _answered(self, row: LogEvent, event: events.Event) -> None:
+        must(isinstance(event, events.ModelReplied), "P2", "an answer without a reply")
+        if isinstance(event, events.ModelReplied):
+            self.open = Open(turn=row.turn, calls=event.calls)
+            self.answered = event.finish == "stop" and not event.calls
+            if not event.calls:
+                self._completed()
+
+    def _entered(self, ref: EntryRef) -> None:
+        self.entry += 1
+        self.chain = hashlib.sha256(f"{self.chain}/{ref.digest}".encode()).hexdigest()
+        must((ref.entry, ref.chain) == (self.entry, self.chain), "P6", f"entry {ref.entry} breaks the transcript")
+        at = self.open
+        if ref.kind == "tool":
+            must(at.results.get(at.entered) == ref.digest, "R14", f"entry {ref.entry} is not result {at.entered}")
+            at.entered += 1
+        else:
+            done = at.entered == len(at.calls) if ref.kind == "user" else at.entered == 0
+            must(done, "R14", f"a {ref.kind} entry came between calls and results")
+
+    def _moved_to(self, row: LogEvent) -> None:
+        self.status = str(row.data["state"])
+        if self.terminal:
+            must(self.run == 0, "P5", "the task ends before its run")
+            must(row.data["unprocessed"] == list(self.pending), "P1", "the terminal row names other messages")
+
+    # --- the machine's own account ------------------------------------------------------------------------------
+
+    def _compare(self, state: TaskState) -> None:
+        inbox = {p.message_id: Waiting(p.digest, p.lane, p.admitted, p.tail, p.stored) for p in state.inbox}
+        must(inbox == self.pending, "R1", f"inbox {inbox} instead of {self.pending}")
+        must(state.head == self.head, "R1", f"head {state.head} instead of {self.head}")
+        must(state.last_number == self.number, "P6", f"last number {state.last_number} instead of {self.number}")
+        must((state.entries, state.chain) == (self.entry, self.chain), "P6", "another transcript")
+        must((state.run.number if state.run else 0) == self.run, "R8", "another run is open")
+        must(state.turns == self.turn, "R14", f"turn {state.turns} instead of {self.turn}")
+        doubts = {(d.tool, d.arguments_digest) for d in state.doubts}
+        must(doubts == self.doubts, "P4", f"doubts {doubts}, not {self.doubts}")
+        count = (state.crashes, state.shared_deaths)
+        must(count == (self.crashes, self.shared), "R12", f"count {count} instead of {(self.crashes, self.shared)}")
+        must(not self.status or state.status == self.status, "P5", f"{state.status} is not what the log says")
+
+
+def must(holds: bool, number: str, what: str) -> None:
+    """Raise what broke, with its number."""
+    if not holds:
+        raise AssertionError(f"{number}: {what}")
