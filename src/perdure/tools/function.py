@@ -277,9 +277,9 @@ async def _in_thread(function: Callable[[], object]) -> object:
         except SystemExit as error:
             raise RuntimeError("the function called sys.exit, which would end the worker") from error
 
-    thread = asyncio.ensure_future(asyncio.to_thread(run))
+    thread = asyncio.create_task(asyncio.to_thread(run))
     try:
-        return await asyncio.shield(thread)
+        await asyncio.wait({thread})
     except asyncio.CancelledError:
         if claim.acquire(blocking=False):
             thread.cancel()
@@ -288,7 +288,7 @@ async def _in_thread(function: Callable[[], object]) -> object:
         done, _ = await asyncio.wait({thread}, timeout=limits.STOP_GRACE_S)
         if not done:
             raise
-        return thread.result()
+    return thread.result()
 
 
 def _noticed(thread: asyncio.Future[object]) -> None:

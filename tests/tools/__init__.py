@@ -1,0 +1,1 @@
+"""Tests of the tools and of their execution through the ledger."""
