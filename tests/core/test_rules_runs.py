@@ -7,7 +7,7 @@ import pytest
 from perdure.core import limits
 from perdure.core.agent import Budget
 from perdure.core.commands import CallModel, CallTool, Fence, Persist, StopFlights
-from perdure.core.errors import IllegalEvent, InvariantBroken, TaskClosed
+from perdure.core.errors import IllegalEvent, TaskClosed
 from perdure.core.events import Created
 from perdure.core.machine import outstanding
 from tests.core.task import Task, ask, call
@@ -118,11 +118,13 @@ def test_p9_a_reply_that_comes_after_the_stop_begins_none_of_its_calls() -> None
     ]
 
 
-def test_p9_a_run_that_winds_down_is_not_continued() -> None:
+def test_p9_a_run_that_winds_down_is_continued_behind_its_fence() -> None:
     task = begun()
     task.stop()
-    with pytest.raises(InvariantBroken, match="P9"):
-        outstanding(task.state)
+    task.restart()
+    assert outstanding(task.state) == (Fence(run=1), task.model)
+    task.model_fails("fenced")
+    assert task.ends == [("stopped", "stopped")]
 
 
 def test_r12_only_deaths_alone_count_and_the_limit_parks() -> None:

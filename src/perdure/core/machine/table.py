@@ -9,8 +9,8 @@ from typing import Any
 
 from perdure.core import events
 from perdure.core.agent import AgentSpec
-from perdure.core.commands import Command, Persist, StoreMessage, Wait
-from perdure.core.errors import IllegalEvent, InvalidInput, InvariantBroken
+from perdure.core.commands import Command, Fence, Persist, StoreMessage, Wait
+from perdure.core.errors import IllegalEvent, InvalidInput
 from perdure.core.machine import admission, calls, turn
 from perdure.core.machine.draft import Draft, replaced
 from perdure.core.machine.run import advance
@@ -87,12 +87,12 @@ def outstanding(state: TaskState) -> tuple[Command, ...]:
     """Return the commands that a state still waits for: what a continued workflow must do first.
 
     Waits start anew in full length: how long they had waited is not carried, and a provider's floor must hold. A run
-    that is winding down cannot be continued (P9): the attempts that it waits for would have to begin again.
+    that is winding down waits for answers of its attempts; asked for again, they are refused by its fence, which is
+    their answer (P9).
     """
-    if state.mode == "ending":
-        raise InvariantBroken("P9", f"task {state.task_id} was continued while run {state.runs} was winding down")
     draft = Draft(state, at_ms=0)
-    commands: list[Command] = [StoreMessage(message_id=p.message_id) for p in state.inbox if not p.stored]
+    commands: list[Command] = [Fence(run=state.runs)] if state.mode == "ending" else []
+    commands += [StoreMessage(message_id=p.message_id) for p in state.inbox if not p.stored]
     if state.terminal:
         return (*commands, Persist(terminal=True))
     current = state.turn
