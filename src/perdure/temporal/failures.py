@@ -33,6 +33,9 @@ def classify(error: Exception, effect: str | None = None) -> Failure:
             kind = "fenced"
         case BegunError():
             cause = error.__cause__ or error
+            if isinstance(cause, StoreUnavailable):
+                # The tool ended and only its record failed: the next attempt asks the ledger, and none is spent.
+                return Failure(kind="store", message=f"{cause}", begun=True)
             message = cut_text(safe_text(f"{type(cause).__name__}: {cause}"), PROBLEM_BYTES_MAX, " [cut]")
             return Failure(kind="in_doubt" if effect == "once" else "tool_raised", message=message, begun=True)
         case ModelError():
