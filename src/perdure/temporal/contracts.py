@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from perdure.core import limits
 from perdure.core.agent import AgentSpec
 from perdure.core.commands import CallModel, CallTool
 from perdure.core.content import Finish, Frozen, Lane, Message, Usage
@@ -39,6 +40,7 @@ class TaskStart(Frozen):
     principal: str = ""
     agent: AgentSpec
     messages: tuple[Message, ...] = ()
+    history_events_max: int = Field(default=limits.HISTORY_EVENTS_MAX, ge=1)
     carried: Carried | None = None
 
 

@@ -4,7 +4,14 @@ An activity raises `ApplicationError` whose type is the failure's kind and whose
 cancellations and a supervisor's word come from Temporal itself and get their kind here.
 """
 
-from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, TimeoutError, TimeoutType
+from temporalio.exceptions import (
+    ActivityError,
+    ApplicationError,
+    ApplicationErrorCategory,
+    CancelledError,
+    TimeoutError,
+    TimeoutType,
+)
 
 from perdure.core.digests import cut_text, safe_text
 from perdure.core.errors import BegunError, Diverged, Fenced, ModelError, PerdureError, StoreUnavailable
@@ -16,8 +23,19 @@ FAILURE = "perdure.failure"
 
 
 def as_application_error(failure: Failure) -> ApplicationError:
-    """Wrap a failure for Temporal. Never retried by the server: the workflow makes every attempt itself."""
-    return ApplicationError(failure.message, failure.model_dump(mode="json"), type=FAILURE, non_retryable=True)
+    """Wrap a failure for Temporal. Never retried by the server: the workflow makes every attempt itself.
+
+    Every failed attempt is an event of the task, so the SDK need not log it with a traceback as well; only a defect
+    is worth that.
+    """
+    defect = failure.kind == "internal"
+    return ApplicationError(
+        failure.message,
+        failure.model_dump(mode="json"),
+        type=FAILURE,
+        non_retryable=True,
+        category=ApplicationErrorCategory.UNSPECIFIED if defect else ApplicationErrorCategory.BENIGN,
+    )
 
 
 def classify(error: Exception, effect: str | None = None) -> Failure:

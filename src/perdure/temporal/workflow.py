@@ -89,22 +89,23 @@ class TaskWorkflow:
         while not self._done():
             try:
                 await workflow.wait_condition(lambda: self._must_act(writer))
+                if self._rolls:
+                    await self._roll(writer)
             except asyncio.CancelledError:
                 # Temporal's own cancel of the workflow is A2A's cancel: recorded, wound down, one terminal state.
                 if not self._state.terminal:
                     self._apply(events.CancelRequested(at_ms=now_ms()))
                 continue
             self._raise_what_broke(writer)
-            if self._rolls_idle() or self._rolls_at(self._todo):
-                await self._roll()
             self._launch()
         writer.cancel()
-        await workflow.wait_condition(workflow.all_handlers_finished)
         return TaskOutcome(state=self._state.status, reason=self._state.reason, last_number=self._state.last_number)
 
     def _must_act(self, writer: "asyncio.Task[None]") -> bool:
-        broken = writer.done() or self._flights.broken is not None or self._writer.refused is not None
-        return bool(self._todo) or self._done() or self._rolls_idle() or broken
+        return bool(self._todo) or self._done() or self._rolls or self._is_broken(writer)
+
+    def _is_broken(self, writer: "asyncio.Task[None]") -> bool:
+        return writer.done() or self._flights.broken is not None or self._writer.refused is not None
 
     def _raise_what_broke(self, writer: "asyncio.Task[None]") -> None:
         if self._writer.refused is not None:
@@ -116,7 +117,8 @@ class TaskWorkflow:
             writer.result()
 
     def _done(self) -> bool:
-        return self._state.terminal and not self._todo and self._writer.persisted(self._state.last_number)
+        persisted = self._state.terminal and self._writer.persisted(self._state.last_number)
+        return persisted and not self._todo and workflow.all_handlers_finished()
 
     # --- events in, commands out --------------------------------------------------------------------------------
 
@@ -159,7 +161,13 @@ class TaskWorkflow:
 
     def _history_is_long(self) -> bool:
         info = workflow.info()
-        return info.is_continue_as_new_suggested() or info.get_current_history_length() >= limits.HISTORY_EVENTS_MAX
+        return (
+            info.is_continue_as_new_suggested() or info.get_current_history_length() >= self._start.history_events_max
+        )
+
+    @property
+    def _rolls(self) -> bool:
+        return self._rolls_idle() or self._rolls_at(self._todo)
 
     def _rolls_idle(self) -> bool:
         """Between runs, when nothing is under way."""
@@ -173,16 +181,24 @@ class TaskWorkflow:
         first = len(todo) == 1 and isinstance(todo[0], CallModel) and todo[0].attempt == 1
         return first and run is not None and run.turns > 1 and not self._flights.any and self._history_is_long()
 
-    async def _roll(self) -> None:
+    async def _roll(self, writer: "asyncio.Task[None]") -> None:
         """Continue as new once all handlers have finished; new updates are refused as retryable meanwhile.
 
-        Only rows and the state go over. What else the store is owed is written first.
+        Only rows and the state go over. What else the store is owed is written first. A signal may end what was to
+        go over (a cancel winds the run down): then nothing is continued, and the loop goes on here.
         """
         self._rolling = True
-        await workflow.wait_condition(lambda: workflow.all_handlers_finished() and self._writer.owes_only_rows)
-        outbox = self._writer.outbox
-        carried = Carried(state=self._state, rows=outbox.unconfirmed(), confirmed=outbox.confirmed)
-        workflow.continue_as_new(self._start.model_copy(update={"messages": (), "carried": carried}))
+        try:
+            await workflow.wait_condition(lambda: self._can_hand_over() or not self._rolls or self._is_broken(writer))
+        finally:
+            self._rolling = False
+        if self._rolls and not self._is_broken(writer):
+            outbox = self._writer.outbox
+            carried = Carried(state=self._state, rows=outbox.unconfirmed(), confirmed=outbox.confirmed)
+            workflow.continue_as_new(self._start.model_copy(update={"messages": (), "carried": carried}))
+
+    def _can_hand_over(self) -> bool:
+        return workflow.all_handlers_finished() and self._writer.owes_only_rows
 
     # --- updates ------------------------------------------------------------------------------------------------
 
