@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 
 from pydantic import JsonValue
 
-from perdure.core.content import Entry, ModelReply, ToolCall, Usage
-from perdure.core.digests import body_of, canonical, safe_json, safe_text
+from perdure.core.content import Entry, ModelEntry, ModelReply, ToolCall, ToolEntry, Usage, UserEntry
+from perdure.core.digests import safe_json, safe_text
 from perdure.core.errors import ModelError
 from perdure.core.ports import BlobReader, DeltaSink, ModelRequest
 from perdure.testing.script import PlannedCall, Step
@@ -21,6 +21,9 @@ from perdure.testing.transcripts import replies
 
 Planned = Step | ModelError | Callable[[tuple[Entry, ...]], Step | ModelError]
 """A step, an error that is always raised, or a function of the transcript that gives one of them."""
+
+CHARS_PER_CALL = 80
+"""What a call in the transcript counts, whatever its arguments."""
 
 CHARS_PER_TOKEN = 4
 """How usage is counted: near enough to real tokenizers for a budget to be tested with."""
@@ -69,7 +72,7 @@ class ScriptedModel:
 
     def _made(self, step: Step, position: int, request: ModelRequest) -> ModelReply:
         calls = tuple(_call(planned, position, index) for index, planned in enumerate(step.planned))
-        read = len(request.instructions) + sum(len(canonical(body_of(entry))) for entry in request.transcript)
+        read = len(request.instructions) + sum(_chars(entry) for entry in request.transcript)
         written = len(step.text) + sum(len(str(planned.arguments)) for planned in step.planned)
         tokens = (_tokens(read), _tokens(written))
         return ModelReply(
@@ -134,6 +137,17 @@ def _call(planned: PlannedCall, position: int, index: int) -> ToolCall:
     if isinstance(parsed, dict):
         return ToolCall(call_id=call_id, tool=tool, arguments={key: safe_json(value) for key, value in parsed.items()})
     return ToolCall(call_id=call_id, tool=tool, arguments=None, malformed=safe_text(planned.arguments))
+
+
+def _chars(entry: Entry) -> int:
+    """Count an entry's texts, and nothing else: this runs over the whole transcript on every turn."""
+    match entry:
+        case UserEntry(message=message):
+            return len(message.text)
+        case ModelEntry(reply=reply):
+            return len(reply.text) + CHARS_PER_CALL * len(reply.calls)
+        case ToolEntry(result=result):
+            return len(result.text)
 
 
 def _tokens(chars: int) -> int:
