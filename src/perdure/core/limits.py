@@ -115,8 +115,24 @@ CALLS_AT_ONCE_MAX = 100
 WRITES_AT_ONCE_MAX = 16
 """Store writes, in slots of their own; SQLite takes one at a time anyway."""
 
+REPLIES_KEPT_MAX = 200
+"""Replies whose calls a worker keeps in memory: twice the calls that it runs at once."""
+
 CACHED_WORKFLOWS_MAX = 500
 """Workflows kept in memory between their tasks; an evicted one is replayed."""
+
+# --- a worker that a command keeps running ----------------------------------------------------------------------
+WORKER_RESTARTS_MAX = 10
+"""Deaths in a row of a worker child, each within WORKER_STEADY_S of its start, after which its parent gives up."""
+
+WORKER_STEADY_S = 60.0
+"""A worker that lived this long was not killed by its own start, so its death counts as the first."""
+
+WORKER_RESTART_DELAY_MAX_S = 10.0
+"""The first restart is at once, the next ones wait 0.5 s, 1 s, 2 s and so on up to this."""
+
+WORKER_LOG_BYTES_MAX = 8 * KIB * KIB
+"""A longer log of workers is put aside as `worker.log.1` at the next start: two of them at most."""
 
 # --- budgets of a run -------------------------------------------------------------------------------------------
 RUN_TURNS_MAX = 100

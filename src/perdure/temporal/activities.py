@@ -18,7 +18,7 @@ from perdure.core.effects import EffectRequest, request_digest
 from perdure.core.errors import ConfigurationError, StoreAhead
 from perdure.core.events import CallSummary
 from perdure.core.failure import Failure
-from perdure.core.limits import HEARTBEAT_EVERY_S, INLINE_ARGUMENTS_BYTES_MAX
+from perdure.core.limits import HEARTBEAT_EVERY_S, INLINE_ARGUMENTS_BYTES_MAX, REPLIES_KEPT_MAX
 from perdure.core.ports import Execution, ModelPort, ModelRequest, RecordedReply, Store, ToolExecutor, ToolSchema
 from perdure.temporal.contracts import ModelInput, ModelOutput, ToolInput, WriteInput, WriteOutput
 from perdure.temporal.failures import as_application_error, classify
@@ -52,6 +52,7 @@ class TaskActivities:
         self._worker = worker
         self._now_ms = now_ms
         self._on_delta = on_delta
+        self._calls: dict[tuple[str, str], tuple[ToolCall, ...]] = {}
 
     def calls(self) -> list[Callable[..., object]]:
         """Return the activities that call models and tools."""
@@ -108,6 +109,7 @@ class TaskActivities:
 
                 reply = await agent.model.reply(request, on_delta, self._store.get_blob)
                 recorded = await self._store.record_reply(task_id, command.turn, command.attempt, reply, self._now_ms())
+            self._keep_calls(task_id, recorded.digest, recorded.reply.calls)
             return self._summary(agent, recorded)
 
     @activity.defn(name="invoke_tool")
@@ -117,10 +119,10 @@ class TaskActivities:
         effect: EffectClass = command.effect
         async with self._edge(effect, command.heartbeat_timeout_s):
             agent = self._agent(given.agent_id)
-            entry = await self._store.read_entry(task_id, command.reply_digest)
-            if not isinstance(entry, ModelEntry) or command.index >= len(entry.reply.calls):
+            calls = await self._calls_of(task_id, command.reply_digest)
+            if command.index >= len(calls):
                 raise StoreAhead(f"entry {command.reply_digest} of task {task_id} has no call {command.index}")
-            arguments = entry.reply.calls[command.index].arguments or {}
+            arguments = calls[command.index].arguments or {}
             request = EffectRequest(
                 key=command.key,
                 task_id=task_id,
@@ -135,6 +137,22 @@ class TaskActivities:
                 resolve_only=command.resolve_only,
             )
             return await agent.executor.execute(given.batch, request, command.call_id, arguments)
+
+    async def _calls_of(self, task_id: str, reply_digest: str) -> tuple[ToolCall, ...]:
+        """Return a reply's calls: from memory where this worker recorded it, from the store everywhere else."""
+        kept = self._calls.get((task_id, reply_digest))
+        if kept is not None:
+            return kept
+        entry = await self._store.read_entry(task_id, reply_digest)
+        if not isinstance(entry, ModelEntry):
+            raise StoreAhead(f"entry {reply_digest} of task {task_id} is no model's reply")
+        return entry.reply.calls
+
+    def _keep_calls(self, task_id: str, reply_digest: str, calls: tuple[ToolCall, ...]) -> None:
+        # A digest names one content for ever, so that what is kept can never be stale.
+        self._calls[task_id, reply_digest] = calls
+        while len(self._calls) > REPLIES_KEPT_MAX:
+            del self._calls[next(iter(self._calls))]
 
     def _agent(self, agent_id: str) -> LiveAgent:
         agent = self._agents.get(agent_id)
