@@ -235,6 +235,15 @@ class EffectAttemptRow(Frozen):
     begun_at_ms: int
 
 
+class ModelCallRow(Frozen):
+    """The start row of one attempt at a turn's model call."""
+
+    turn: int
+    attempt: int
+    worker: str
+    begun_at_ms: int
+
+
 class StoredEvent(Frozen):
     """A log row with the entries that came to stand with it, in order."""
 
@@ -312,6 +321,10 @@ class Store(Protocol):
 
     async def effects(self, task_id: str) -> tuple[EffectRow, ...]:
         """Return the task's ledger in the order of turn, index and key."""
+        ...
+
+    async def model_calls(self, task_id: str) -> tuple[ModelCallRow, ...]:
+        """Return the start rows of the task's model calls, in the order of turn and attempt."""
         ...
 
     async def put_blob(self, data: bytes, media_type: str) -> str:

@@ -5,7 +5,7 @@ from sqlalchemy import BindParameter, Connection, bindparam, func, insert, selec
 from perdure.core.content import ModelEntry, ModelReply
 from perdure.core.errors import Fenced
 from perdure.core.log import Batch
-from perdure.core.ports import RecordedReply
+from perdure.core.ports import ModelCallRow, RecordedReply
 from perdure.store.bodies import decode, encode, identifier
 from perdure.store.inserting import insert_missing
 from perdure.store.log_rows import write_batch
@@ -21,6 +21,9 @@ _RECORDED = (
 )
 _LATEST_ATTEMPT = select(func.max(model_calls.c.attempt)).where(
     model_calls.c.task_id == _OF_TASK, model_calls.c.turn == _OF_TURN
+)
+_CALLS = (
+    select(model_calls).where(model_calls.c.task_id == _OF_TASK).order_by(model_calls.c.turn, model_calls.c.attempt)
 )
 _INSERT_CALL = insert(model_calls)
 _INSERT_REPLY = insert(replies)
@@ -70,6 +73,14 @@ def record_reply(
         )
         task.changed = True
         return RecordedReply(digest=body.digest, reply=reply, attempt=attempt)
+
+
+def read_model_calls(connection: Connection, task_id: str) -> tuple[ModelCallRow, ...]:
+    """Return the start rows of a task's model calls, in the order of turn and attempt."""
+    return tuple(
+        ModelCallRow(turn=row.turn, attempt=row.attempt, worker=row.worker, begun_at_ms=row.begun_at_ms)
+        for row in connection.execute(_CALLS, {"of_task": task_id})
+    )
 
 
 def _refuse(task: OpenTask, run: int, turn: int, attempt: int, latest: int) -> None:

@@ -12,7 +12,16 @@ from perdure.core import limits
 from perdure.core.content import Entry, ModelReply
 from perdure.core.effects import EffectRequest
 from perdure.core.log import Batch
-from perdure.core.ports import Admission, ContextRow, EffectRow, Ledgered, RecordedReply, StoredEvent, TaskRow
+from perdure.core.ports import (
+    Admission,
+    ContextRow,
+    EffectRow,
+    Ledgered,
+    ModelCallRow,
+    RecordedReply,
+    StoredEvent,
+    TaskRow,
+)
 from perdure.core.state import TERMINAL
 from perdure.store import blobs, effect_ledger, model_ledger, reading
 from perdure.store.backend import Backend, T
@@ -116,6 +125,7 @@ class SqlStore:
     async def read_entry(self, task_id: str, digest: str) -> Entry:
         """Return the entry of that digest, in the transcript or not; raises `StoreBehind` when there is none."""
         identifier("task_id", task_id)
+        identifier("digest", digest)
         return await self._backend.read(lambda connection: reading.read_entry(connection, task_id, digest))
 
     async def admission(self, task_id: str, message_id: str) -> Admission | None:
@@ -165,6 +175,11 @@ class SqlStore:
         """Return the task's ledger in the order of turn, index and key."""
         identifier("task_id", task_id)
         return await self._backend.read(lambda connection: reading.read_effects(connection, task_id))
+
+    async def model_calls(self, task_id: str) -> tuple[ModelCallRow, ...]:
+        """Return the start rows of the task's model calls, in the order of turn and attempt."""
+        identifier("task_id", task_id)
+        return await self._backend.read(lambda connection: model_ledger.read_model_calls(connection, task_id))
 
     async def get_blob(self, digest: str) -> bytes:
         """Return a blob; raises `KeyError` when there is none."""

@@ -1,134 +1,172 @@
-"""Temporal's own account of a task: every attempt that was scheduled, and what became of it.
+"""What Temporal's own history says of a task's attempts: the second witness beside the event log.
 
-Each attempt is scheduled as an activity of its own, so one scheduling is one row here. The history is not written by
-this package's store, which makes it a second witness beside the event log.
+A task is a chain of workflow runs, each continued as new by the one before; all that Temporal still keeps are read,
+the oldest first. Every attempt is an activity of its own (the server retries none), so one row is one scheduled
+activity. History lacks the start of an activity that is still open; the server's description of the workflow fills
+that in.
 """
 
-from collections.abc import AsyncIterator
-from typing import Literal, TypeVar
+from typing import Final
 
 from temporalio.api.common.v1 import Payloads
-from temporalio.api.enums.v1 import EventType
-from temporalio.api.history.v1 import HistoryEvent
+from temporalio.api.enums.v1 import EventType, PendingActivityState
+from temporalio.api.failure.v1 import Failure
+from temporalio.api.history.v1 import ActivityTaskScheduledEventAttributes, HistoryEvent
+from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
+from perdure.core.attempts import AttemptOutcome, AttemptRow
 from perdure.core.content import Frozen
 from perdure.core.errors import TaskNotFound, Unavailable
 from perdure.temporal.contracts import ModelInput, ToolInput
 
-AttemptOutcome = Literal["scheduled", "completed", "timed_out", "failed", "cancelled"]
 
-InputT = TypeVar("InputT", ModelInput, ToolInput)
+class TaskHistory(Frozen):
+    """A task's attempts in the order in which they were scheduled, and its open timers as (set, fires) in ms."""
 
-_OUTCOMES: dict["EventType.ValueType", AttemptOutcome] = {
-    EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED: "completed",
-    EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT: "timed_out",
-    EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED: "failed",
-    EventType.EVENT_TYPE_ACTIVITY_TASK_CANCELED: "cancelled",
-}
-
-
-class AttemptRow(Frozen):
-    """One scheduled attempt.
-
-    `turn`, `index` and `attempt` come from the input of a model or tool call; other activities have neither turn nor
-    index, and each of theirs is a first attempt. `key` is a tool call's idempotency key. `outcome` is `scheduled`
-    while nothing is known of its end. `worker` is the identity that Temporal recorded, "" before the attempt was
-    closed. Times in milliseconds since the epoch.
-    """
-
-    activity: str
-    turn: int | None = None
-    index: int | None = None
-    attempt: int = 1
-    tool: str = ""
-    key: str = ""
-    outcome: AttemptOutcome = "scheduled"
-    worker: str = ""
-    scheduled_at_ms: int
-    closed_at_ms: int | None = None
+    attempts: tuple[AttemptRow, ...]
+    timers: tuple[tuple[int, int], ...] = ()
+    runs: int
+    events: int
 
 
 async def attempts(client: Client, task_id: str) -> tuple[AttemptRow, ...]:
-    """Return every attempt of the task in the order of scheduling, through all runs of its workflow.
+    """Return every attempt of every activity of a task, from Temporal's history of all its runs.
 
     Raises:
-        TaskNotFound: Temporal does not know the task, or has forgotten it.
+        TaskNotFound: Temporal knows no such task (any more).
         Unavailable: Temporal does not answer.
     """
-    runs: list[list[HistoryEvent]] = []
-    run_id: str | None = None
-    while run_id != "":
-        events = [event async for event in _events(client, task_id, run_id)]
-        runs.insert(0, events)
-        run_id = events[0].workflow_execution_started_event_attributes.continued_execution_run_id if events else ""
-    rows = [await _attempts_of(client, run) for run in runs]
-    return tuple(row for run_rows in rows for row in run_rows)
+    return (await read_history(client, task_id)).attempts
 
 
-async def _events(client: Client, task_id: str, run_id: str | None) -> AsyncIterator[HistoryEvent]:
-    handle = client.get_workflow_handle(task_id, run_id=run_id)
+async def read_history(client: Client, task_id: str) -> TaskHistory:
+    """Read the history of all runs of a task; raises as `attempts` does."""
     try:
-        async for event in handle.fetch_history_events():
-            yield event
+        chain = await _chain(client, task_id)
+        found: list[AttemptRow] = []
+        timers: dict[int, tuple[int, int]] = {}
+        count = 0
+        for run_id, events in chain:
+            reading = _Reading(client)
+            for event in events:
+                await reading.take(event)
+            timers = reading.timers
+            count += len(events)
+            if run_id == chain[-1][0]:
+                await _add_pending(client, task_id, run_id, reading)
+            found.extend(reading.rows.values())
     except RPCError as error:
         if error.status == RPCStatusCode.NOT_FOUND:
             raise TaskNotFound(task_id) from error
         raise Unavailable(f"Temporal does not answer ({error.status.name.lower()}): {error.message}") from error
+    return TaskHistory(attempts=tuple(found), timers=tuple(timers.values()), runs=len(chain), events=count)
 
 
-async def _attempts_of(client: Client, events: list[HistoryEvent]) -> list[AttemptRow]:
-    rows: dict[int, AttemptRow] = {}
-    for event in events:
-        if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
-            rows[event.event_id] = await _scheduled(client, event)
-        elif event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED:
+async def _chain(client: Client, task_id: str) -> list[tuple[str, list[HistoryEvent]]]:
+    """Return the runs with their events, the oldest first. Only the newest is found by the task's id alone."""
+    newest = await client.get_workflow_handle(task_id).describe()
+    run_id: str = newest.run_id
+    chain = [(run_id, await _events(client, task_id, run_id))]
+    while run_id := chain[0][1][0].workflow_execution_started_event_attributes.continued_execution_run_id:
+        try:
+            chain.insert(0, (run_id, await _events(client, task_id, run_id)))
+        except RPCError as error:
+            if error.status != RPCStatusCode.NOT_FOUND:
+                raise
+            break  # an old run whose retention is over; the task itself may still be open
+    return chain
+
+
+async def _events(client: Client, task_id: str, run_id: str) -> list[HistoryEvent]:
+    return [event async for event in client.get_workflow_handle(task_id, run_id=run_id).fetch_history_events()]
+
+
+_ENDS: Final[dict[EventType.ValueType, tuple[str, AttemptOutcome]]] = {
+    EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED: ("activity_task_completed_event_attributes", "completed"),
+    EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED: ("activity_task_failed_event_attributes", "failed"),
+    EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT: ("activity_task_timed_out_event_attributes", "timed_out"),
+    EventType.EVENT_TYPE_ACTIVITY_TASK_CANCELED: ("activity_task_canceled_event_attributes", "cancelled"),
+}
+
+
+class _Reading:
+    """One run's rows so far, by the number of the event that scheduled them, and its open timers."""
+
+    def __init__(self, client: Client) -> None:
+        self.rows: dict[int, AttemptRow] = {}
+        self.activity_ids: dict[str, int] = {}
+        self.timers: dict[int, tuple[int, int]] = {}
+        self._client = client
+
+    async def take(self, event: HistoryEvent) -> None:
+        at_ms = event.event_time.ToMilliseconds()
+        kind = event.event_type
+        if kind == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+            scheduled = event.activity_task_scheduled_event_attributes
+            self.activity_ids[scheduled.activity_id] = event.event_id
+            self.rows[event.event_id] = await self._scheduled(scheduled, at_ms)
+        elif kind == EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED:
             started = event.activity_task_started_event_attributes
-            _change(rows, started.scheduled_event_id, worker=started.identity)
-        elif event.event_type in _OUTCOMES:
-            closed_at_ms = event.event_time.ToMilliseconds()
-            _change(rows, _closes(event), outcome=_OUTCOMES[event.event_type], closed_at_ms=closed_at_ms)
-    return list(rows.values())
+            self._change(started.scheduled_event_id, worker=started.identity)
+        elif kind in _ENDS:
+            name, outcome = _ENDS[kind]
+            ended = getattr(event, name)
+            problem = "" if outcome in {"completed", "cancelled"} else _problem(ended.failure)
+            self._change(ended.scheduled_event_id, ended_at_ms=at_ms, outcome=outcome, problem=problem, until_ms=None)
+        elif kind == EventType.EVENT_TYPE_TIMER_STARTED:
+            timer = event.timer_started_event_attributes
+            self.timers[event.event_id] = (at_ms, at_ms + timer.start_to_fire_timeout.ToMilliseconds())
+        elif kind == EventType.EVENT_TYPE_TIMER_FIRED:
+            self.timers.pop(event.timer_fired_event_attributes.started_event_id, None)
+        elif kind == EventType.EVENT_TYPE_TIMER_CANCELED:
+            self.timers.pop(event.timer_canceled_event_attributes.started_event_id, None)
 
+    def _change(self, scheduled_event_id: int, **changes: object) -> None:
+        self.rows[scheduled_event_id] = self.rows[scheduled_event_id].model_copy(update=changes)
 
-def _change(rows: dict[int, AttemptRow], scheduled: int, **changes: object) -> None:
-    rows[scheduled] = rows[scheduled].model_copy(update=changes)
-
-
-def _closes(event: HistoryEvent) -> int:
-    """Return the number of the scheduling that this event closes."""
-    match event.event_type:
-        case EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
-            return event.activity_task_completed_event_attributes.scheduled_event_id
-        case EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT:
-            return event.activity_task_timed_out_event_attributes.scheduled_event_id
-        case EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED:
-            return event.activity_task_failed_event_attributes.scheduled_event_id
-        case _:
-            return event.activity_task_canceled_event_attributes.scheduled_event_id
-
-
-async def _scheduled(client: Client, event: HistoryEvent) -> AttemptRow:
-    scheduled = event.activity_task_scheduled_event_attributes
-    name, at_ms = scheduled.activity_type.name, event.event_time.ToMilliseconds()
-    if name == "invoke_llm":
-        model = (await _decoded(client, scheduled.input, ModelInput)).command
-        return AttemptRow(activity=name, turn=model.turn, attempt=model.attempt, scheduled_at_ms=at_ms)
-    if name == "invoke_tool":
-        call = (await _decoded(client, scheduled.input, ToolInput)).command
+    async def _scheduled(self, scheduled: ActivityTaskScheduledEventAttributes, at_ms: int) -> AttemptRow:
+        name = scheduled.activity_type.name
+        turn, index, tool, attempt = await self._identified(name, scheduled.input)
         return AttemptRow(
             activity=name,
-            turn=call.turn,
-            index=call.index,
-            attempt=call.attempt,
-            tool=call.tool,
-            key=call.key,
+            turn=turn,
+            index=index,
+            tool=tool,
+            attempt=attempt,
             scheduled_at_ms=at_ms,
+            until_ms=at_ms + scheduled.start_to_close_timeout.ToMilliseconds(),
         )
-    return AttemptRow(activity=name, scheduled_at_ms=at_ms)
+
+    async def _identified(self, name: str, payloads: Payloads) -> tuple[int, int | None, str, int]:
+        """Say of which call this is which attempt; both stand in the input, never in Temporal's own count."""
+        if name == "invoke_llm":
+            (given,) = await self._client.data_converter.decode(payloads.payloads, [ModelInput])
+            return given.command.turn, None, "", given.command.attempt
+        if name == "invoke_tool":
+            (given,) = await self._client.data_converter.decode(payloads.payloads, [ToolInput])
+            return given.command.turn, given.command.index, given.command.tool, given.command.attempt
+        return 0, None, "", 1
 
 
-async def _decoded(client: Client, payloads: Payloads, kind: type[InputT]) -> InputT:
-    decoded: list[InputT] = await client.data_converter.decode(payloads.payloads, [kind])
-    return decoded[0]
+async def _add_pending(client: Client, task_id: str, run_id: str, reading: _Reading) -> None:
+    """Add the worker of each open attempt; an attempt is pending until it is closed, begun or not."""
+    if not any(row.outcome == "open" for row in reading.rows.values()):
+        return
+    described = await client.get_workflow_handle(task_id, run_id=run_id).describe()
+    pending: list[PendingActivityInfo] = list(described.raw_description.pending_activities)
+    for info in pending:
+        event_id = reading.activity_ids.get(info.activity_id)
+        if event_id is None or info.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED:
+            continue  # scheduled since the history was read, or not begun by any worker
+        if reading.rows[event_id].outcome == "open":
+            worker = {"worker": info.last_worker_identity}
+            reading.rows[event_id] = reading.rows[event_id].model_copy(update=worker)
+
+
+def _problem(failure: Failure) -> str:
+    cause = failure
+    while cause.HasField("cause"):
+        cause = cause.cause
+    return cause.message

@@ -1,0 +1,170 @@
+"""Following a task until it rests: its events are shown, its questions are put to whoever sits at the terminal."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from perdure.app.events import TaskEvent
+from perdure.app.task import Task
+from perdure.cli.output import Outcome, Output, note
+from perdure.cli.terminal_lines import TerminalLines
+from perdure.core.content import ModelEntry
+from perdure.core.errors import InvalidInput, Unavailable
+from perdure.core.state import TERMINAL
+
+ANSWER_TRIES_MAX = 8
+"""Each waits until a worker answers or a quarter of a minute is over; a dead worker is replaced within that."""
+
+
+class NobodyAnswers(Exception):
+    """Standard input has ended, and the task asks."""
+
+
+class Standing:
+    """Where the task stands by the events so far."""
+
+    def __init__(self) -> None:
+        self.questions: dict[str, str] = {}
+        self.state = ""
+        self.reason = ""
+        self.message = ""
+        self.answer = ""
+
+    def take(self, event: TaskEvent) -> None:
+        """Take one event in."""
+        match event.kind:
+            case "help.requested":
+                self.questions[event.help_id] = str(event.data["text"])
+            case "help.answered" | "help.closed":
+                self.questions.pop(event.help_id, None)
+            case "message.promoted":
+                self.answer = ""
+            case "run.ended" if not event.data.get("answer_entry"):
+                self.answer = ""
+            case "task.status":
+                self.state = str(event.data["state"])
+                self.reason = str(event.data.get("reason", ""))
+                self.message = str(event.data.get("message", ""))
+        for entry in event.entries:
+            if isinstance(entry, ModelEntry):
+                self.answer = entry.reply.text
+
+    @property
+    def rests(self) -> bool:
+        """Whether nothing happens any more unless a message comes."""
+        return self.state in TERMINAL or (self.state == "input_required" and self.reason != "help")
+
+    def outcome(self, task_id: str) -> Outcome:
+        """Return how a task that rests ended."""
+        answered = self.state == "completed" or (self.state == "input_required" and self.reason == "answered")
+        return Outcome(
+            outcome="answered" if answered else "unanswered",
+            task_id=task_id,
+            state=self.state,
+            reason=self.reason,
+            message=self.message,
+            answer=self.answer if answered else "",
+            exit_code=0 if answered else 1,
+        )
+
+
+class Answering(Protocol):
+    """Puts questions to a person."""
+
+    async def __call__(self, help_id: str, text: str) -> None:
+        """Return when the question was answered; raises `NobodyAnswers`."""
+        ...
+
+
+async def follow(task: Task, output: Output, answering: Answering, past: int = 0) -> Outcome:
+    """Show the task's events from the first on until it rests, and return how it ended.
+
+    A rest at or before event `past` does not count: a message came after it. Raises `NobodyAnswers` when the task
+    waits for an answer that nobody here will give; it stays as it is.
+    """
+    standing = Standing()
+    asking: dict[str, asyncio.Task[None]] = {}
+    events = task.events()
+    coming = asyncio.create_task(_next(events))
+    try:
+        while True:
+            await asyncio.wait({coming, *asking.values()}, return_when=asyncio.FIRST_COMPLETED)
+            for help_id, question in list(asking.items()):
+                if question.done():
+                    question.result()
+                    del asking[help_id]
+                    standing.questions.pop(help_id, None)
+            if not coming.done():
+                continue
+            event = coming.result()
+            if event is None:
+                return standing.outcome(task.id)
+            coming = asyncio.create_task(_next(events))
+            output.event(event)
+            standing.take(event)
+            await _drop_closed(asking, standing)
+            if not (standing.rests or standing.questions) or (await task.row()).last_number > event.number:
+                continue
+            if standing.rests and event.number > past:
+                return standing.outcome(task.id)
+            if standing.questions and not asking:
+                help_id, text = next(iter(standing.questions.items()))
+                asking[help_id] = asyncio.create_task(answering(help_id, text))
+    finally:
+        left = [coming, *asking.values()]
+        for each in left:
+            each.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+
+async def _next(events: AsyncIterator[TaskEvent]) -> TaskEvent | None:
+    return await anext(events, None)
+
+
+async def _drop_closed(asking: dict[str, asyncio.Task[None]], standing: Standing) -> None:
+    """Stop asking what was answered elsewhere, or was closed."""
+    for help_id in [help_id for help_id in asking if help_id not in standing.questions]:
+        question = asking.pop(help_id)
+        if not question.done():
+            question.cancel()
+            await asyncio.wait({question})
+
+
+class TerminalAnswering:
+    """Asks on the terminal, or takes the next line of whatever standard input is."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._lines = TerminalLines()
+
+    async def __call__(self, help_id: str, text: str) -> None:
+        """Put one question, already shown as an event; ask again until the task takes the answer."""
+        while True:
+            if self._lines.interactive:
+                note(f"\n{text}\nYour answer (Ctrl-D: later):")
+            line = await self._lines.next()
+            if line is None:
+                raise NobodyAnswers(help_id)
+            if not line.strip():
+                continue
+            try:
+                await self._send(help_id, line.strip())
+            except InvalidInput as error:
+                note(str(error))
+                continue
+            return
+
+    async def _send(self, help_id: str, text: str) -> None:
+        for tried in range(1, ANSWER_TRIES_MAX + 1):
+            try:
+                await self._task.answer(help_id, text)
+            except Unavailable as error:
+                if tried == ANSWER_TRIES_MAX:
+                    raise
+                note(f"{error}; the answer is sent again")
+            except InvalidInput as error:
+                if tried > 1 and error.field == "help_id":
+                    return  # an earlier try had been taken after all
+                raise
+            else:
+                return

@@ -1,0 +1,42 @@
+"""Commands that are imported when they are named, so that a small one does not wait for the SDKs of a large one."""
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+COMMANDS = {
+    "demo": "perdure.cli.demo.command:demo",
+    "init": "perdure.cli.init:init",
+    "run": "perdure.cli.run:run",
+    "worker": "perdure.cli.worker:worker",
+    "tasks": "perdure.cli.tasks:tasks",
+    "show": "perdure.cli.show:show",
+}
+"""Name to function, in the order in which help lists them."""
+
+
+class LazyGroup(TyperGroup):
+    """The root group: it knows its commands by name, and imports one when it is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands that this installation has."""
+        return [name for name, where in COMMANDS.items() if _is_there(where.partition(":")[0])]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return the command of that name, or None."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        module, _, function = COMMANDS[cmd_name].partition(":")
+        single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        single.command(cmd_name)(getattr(import_module(module), function))
+        return typer.main.get_command(single)
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False

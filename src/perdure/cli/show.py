@@ -1,0 +1,153 @@
+"""`perdure show`: all that is known of one task.
+
+The store is enough for the timeline, the attempts and the effects, so this works with nothing running. Where a task is
+open and its Temporal runs, that is joined, never started: it adds until when things are waited for, and the workers of
+attempts under way.
+"""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from perdure.app.app import now_ms
+from perdure.app.settings import Settings
+from perdure.app.waiting import Waiting, waits_of
+from perdure.cli.output import event_object, note
+from perdure.cli.reading import TaskLog, read_log
+from perdure.cli.tables import counts, print_attempts, print_effects
+from perdure.cli.timeline import elapsed, one_line, timeline_line
+from perdure.core.attempts import AttemptRow
+from perdure.core.errors import TaskNotFound, Unavailable
+from perdure.core.state import TERMINAL
+from perdure.temporal.connection import temporal_client
+from perdure.temporal.history import TaskHistory, read_history
+from perdure.temporal.settings import EmbeddedSettings, RemoteSettings, TemporalSettings
+
+JOIN_WITHIN_S = 3.0
+"""Temporal only adds to what is shown; who asks is not kept waiting for it."""
+
+
+def show(
+    task: Annotated[str, typer.Argument(metavar="TASK", help="The task's id; `perdure tasks` lists them.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on one line.")] = False,
+) -> None:
+    """Show a task: timeline, what it waits for, attempts and effects.
+
+    Reads the store; nothing needs to run, and nothing is started.
+    """
+    shown = asyncio.run(_shown(Settings.from_environment(), task))
+    if as_json:
+        print(json.dumps(_object(shown)))
+    else:
+        _print(shown, now_ms())
+
+
+@dataclass(frozen=True)
+class _Shown:
+    log: TaskLog
+    attempts: tuple[AttemptRow, ...]
+    waits: tuple[Waiting, ...]
+    sources: str
+
+
+async def _shown(settings: Settings, task_id: str) -> _Shown:
+    log = await read_log(settings, task_id)
+    if log.row.state in TERMINAL:
+        return _Shown(log, log.attempts, (), "store")
+    try:
+        async with asyncio.timeout(JOIN_WITHIN_S):
+            history = await _history(settings.temporal, task_id)
+    except (Unavailable, TaskNotFound, TimeoutError):
+        return _Shown(log, log.attempts, waits_of(log.rows, log.attempts), "store")
+    attempts = _completed(log.attempts, history.attempts)
+    return _Shown(log, attempts, waits_of(log.rows, attempts, history.timers), "store and Temporal")
+
+
+async def _history(temporal: TemporalSettings, task_id: str) -> TaskHistory:
+    if isinstance(temporal, EmbeddedSettings):
+        temporal = temporal.model_copy(update={"own": "never", "startup_timeout_s": JOIN_WITHIN_S})
+    elif isinstance(temporal, RemoteSettings):
+        temporal = temporal.model_copy(update={"connect_timeout_s": JOIN_WITHIN_S})
+    async with temporal_client(temporal) as client:
+        return await read_history(client, task_id)
+
+
+def _completed(attempts: Sequence[AttemptRow], history: Sequence[AttemptRow]) -> tuple[AttemptRow, ...]:
+    """Add to open attempts what Temporal alone knows; what the log says of an attempt stays as it is."""
+    known = {(row.activity, row.call, row.attempt): row for row in history}
+    completed = []
+    for row in attempts:
+        other = known.get((row.activity, row.call, row.attempt))
+        if other is not None and row.outcome == "open":
+            row = row.model_copy(update={"worker": row.worker or other.worker, "until_ms": other.until_ms})  # noqa: PLW2901 - the same row, with more in it
+        completed.append(row)
+    return tuple(completed)
+
+
+def _print(shown: _Shown, at_ms: int) -> None:
+    row, log = shown.log.row, shown.log
+    changed_ms = max((e.at_ms for e in log.events if e.kind == "task.status"), default=row.created_at_ms)
+    why = f" ({row.reason})" if row.reason else ""
+    print(f"task     {row.header.task_id}")
+    print(f"agent    {row.header.agent_id}, context {row.header.context_id}")
+    print(f"state    {row.state.upper()}{why} for {_span(at_ms - changed_ms)}")
+    for wait in shown.waits:
+        print(f"waits    {_wait_text(wait, at_ms)}")
+    if not shown.waits:
+        print("waits    for nothing")
+    elif shown.sources == "store":
+        note("(from the store alone: its Temporal does not run, or does not answer)")
+    print("\ntimeline")
+    began_ms = log.events[0].at_ms if log.events else 0
+    workers = {(a.call, a.attempt): a.worker for a in shown.attempts}
+    for event in log.events:
+        index = event.data.get("index")
+        call = (event.turn, index if isinstance(index, int) else None)
+        begins = event.kind in {"model.started", "tool.started"}
+        worker = workers.get((call, int(str(event.data["attempt"]))), "") if begins else ""
+        print(timeline_line(event, began_ms, worker))
+    print_attempts(shown.attempts)
+    print_effects(log.effects)
+
+
+def _wait_text(wait: Waiting, at_ms: int) -> str:
+    what = one_line(wait.text)
+    if wait.kind == "person":
+        what = f"for a person's answer to {what!r} ({wait.help_id})"
+    elif wait.kind in {"message", "worker"}:
+        what = f"for {what}"
+    by = f" by {wait.worker}" if wait.worker else ""
+    if wait.until_ms is not None:
+        until = f"until {_span(wait.until_ms - at_ms)} from now at the latest"
+    else:
+        until = "however long it takes" if wait.kind in {"person", "message"} else "no end is known"
+    return f"{what}{by}, for {_span(at_ms - wait.since_ms)} so far, {until}"
+
+
+def _span(span_ms: int) -> str:
+    return elapsed(max(0, span_ms)).removeprefix("+")
+
+
+def _object(shown: _Shown) -> dict[str, Any]:
+    row = shown.log.row
+    return {
+        "task": {
+            "task_id": row.header.task_id,
+            "context_id": row.header.context_id,
+            "agent": row.header.agent_id,
+            "state": row.state,
+            "reason": row.reason,
+            "created_at_ms": row.created_at_ms,
+            "updated_at_ms": row.updated_at_ms,
+        },
+        "sources": shown.sources,
+        "waits": [wait.model_dump(mode="json") for wait in shown.waits],
+        "events": [event_object(event) for event in shown.log.events],
+        "attempts": [attempt.model_dump(mode="json") for attempt in shown.attempts],
+        "activities": counts(shown.attempts),
+        "effects": [effect.model_dump(mode="json") for effect in shown.log.effects],
+    }

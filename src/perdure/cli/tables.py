@@ -1,0 +1,100 @@
+"""The tables of `show` and `tasks`, and what stands in them."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from perdure.cli.timeline import printable
+from perdure.core.attempts import AttemptOutcome, AttemptRow
+from perdure.core.ports import EffectRow
+
+PIPED_WIDTH_CHARS = 240
+"""Wide enough for a key and two worker names; a program that reads columns takes `--json` instead."""
+
+OUTCOMES: tuple[AttemptOutcome, ...] = ("completed", "timed_out", "failed", "cancelled", "open")
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], nothing: str) -> None:
+    """Print a table, or that there is nothing to print."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(printable(str(cell))) for cell in row))
+    if title:
+        print(f"\n{title}")
+    if not table.row_count:
+        print(f"  {nothing}")
+        return
+    console = Console(markup=False, highlight=False, emoji=False)
+    if not console.is_terminal:
+        console = Console(markup=False, highlight=False, emoji=False, width=PIPED_WIDTH_CHARS)
+    console.print(table)
+
+
+def print_attempts(attempts: Sequence[AttemptRow]) -> None:
+    """Print the attempts one by one, and their counts per activity."""
+    print_table(
+        "attempts",
+        ("activity", "call", "attempt", "outcome", "took", "worker", "why"),
+        (
+            (row.activity, call_name(row), row.attempt, row.outcome, took(row), row.worker or "-", row.problem)
+            for row in attempts
+        ),
+        "none yet",
+    )
+    print_table(
+        "per activity",
+        ("activity", "scheduled", *OUTCOMES),
+        ((count["activity"], count["scheduled"], *(count[o] for o in OUTCOMES)) for count in counts(attempts)),
+        "none yet",
+    )
+
+
+def print_effects(effects: Sequence[EffectRow]) -> None:
+    """Print the ledger: what was begun outside under which key, by whom, and what became of it."""
+    print_table(
+        "effects",
+        ("key", "tool", "class", "begun", "outcome"),
+        ((row.key, row.tool, row.effect, begun(row), effect_outcome(row)) for row in effects),
+        "none: no tool was called",
+    )
+
+
+def counts(attempts: Sequence[AttemptRow]) -> list[dict[str, Any]]:
+    """Return per activity how many attempts were scheduled and how many came to what."""
+    by_activity: dict[str, Counter[str]] = {}
+    for row in attempts:
+        by_activity.setdefault(row.activity, Counter())[row.outcome] += 1
+    return [
+        {"activity": name, "scheduled": count.total()} | {outcome: count[outcome] for outcome in OUTCOMES}
+        for name, count in by_activity.items()
+    ]
+
+
+def call_name(row: AttemptRow) -> str:
+    """Return which call of which turn an attempt belongs to."""
+    if not row.turn:
+        return "-"
+    return f"turn {row.turn}" if row.index is None else f"turn {row.turn}/{row.index} {row.tool}"
+
+
+def took(row: AttemptRow) -> str:
+    """Return how long an attempt took."""
+    return "-" if row.ended_at_ms is None else f"{(row.ended_at_ms - row.scheduled_at_ms) / 1000:.2f}s"
+
+
+def begun(row: EffectRow) -> str:
+    """Return the begun attempts of an effect with their workers."""
+    return ", ".join(f"{each.attempt} by {each.worker}" for each in row.begun) or "never"
+
+
+def effect_outcome(row: EffectRow) -> str:
+    """Return what became of an effect: its status, open, or closed without having happened."""
+    outcome = f"done: {row.status}" if row.outcome == "done" else row.outcome
+    return f"{outcome} (a result came late)" if row.late else outcome

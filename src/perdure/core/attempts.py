@@ -1,0 +1,101 @@
+"""Attempts as rows: every try at a model or tool call, and what became of it.
+
+The same rows are derived twice: here from the event log with the ledger, which is all that a reader without Temporal
+has, and in `temporal/history.py` from Temporal's own history. Whoever doubts the one can hold it against the other.
+"""
+
+from collections.abc import Iterable
+from typing import Literal
+
+from perdure.core.content import Frozen
+from perdure.core.log import LogEvent
+from perdure.core.ports import EffectRow, ModelCallRow
+
+AttemptOutcome = Literal["completed", "timed_out", "failed", "cancelled", "open"]
+
+
+class AttemptRow(Frozen):
+    """One attempt of one activity. Times in milliseconds since the epoch.
+
+    `turn` and `index` are 0 and None for an activity that belongs to no turn (a store write). `worker` is empty where
+    it is not known: nobody took the attempt, or it found its answer recorded and left no row of its own. `until_ms`
+    is when an open one times out at the latest.
+    """
+
+    activity: str
+    turn: int = 0
+    index: int | None = None
+    tool: str = ""
+    attempt: int = 1
+    scheduled_at_ms: int
+    ended_at_ms: int | None = None
+    outcome: AttemptOutcome = "open"
+    worker: str = ""
+    problem: str = ""
+    until_ms: int | None = None
+
+    @property
+    def call(self) -> tuple[int, int | None]:
+        """The operation that this is an attempt at: a turn's model call (index None), or one of its tool calls."""
+        return self.turn, self.index
+
+
+_OUTCOMES: dict[str, AttemptOutcome] = {"timeout": "timed_out", "worker_lost": "timed_out", "cancelled": "cancelled"}
+"""What a recorded failure kind looks like in Temporal's history; every other is a failure there too."""
+
+_Key = tuple[int, int | None, int]
+
+
+def attempts_from_log(
+    rows: Iterable[LogEvent], model_calls: Iterable[ModelCallRow] = (), effects: Iterable[EffectRow] = ()
+) -> tuple[AttemptRow, ...]:
+    """Return the attempts that a task's log tells of, in the order in which they were scheduled.
+
+    Their workers are read from the start rows of model calls and from the ledger's begun attempts.
+    """
+    models = {(call.turn, call.attempt): call.worker for call in model_calls}
+    tools = {(effect.key, begun.attempt): begun.worker for effect in effects for begun in effect.begun}
+    found: dict[_Key, AttemptRow] = {}
+    for row in rows:
+        number = row.data.get("attempt")
+        if not isinstance(number, int):
+            continue
+        index = row.data.get("index")
+        key: _Key = (row.turn, index if isinstance(index, int) else None, number)
+        if row.kind == "model.started":
+            worker = models.get((row.turn, number), "")
+            found[key] = _begun(row, "invoke_llm", key, worker)
+        elif row.kind == "tool.started":
+            worker = tools.get((str(row.data.get("key")), number), "")
+            found[key] = _begun(row, "invoke_tool", key, worker)
+        elif key in found and found[key].outcome == "open":
+            found[key] = _ended(found[key], row)
+    return tuple(found.values())
+
+
+def _begun(row: LogEvent, activity: str, key: _Key, worker: str) -> AttemptRow:
+    turn, index, attempt = key
+    return AttemptRow(
+        activity=activity,
+        turn=turn,
+        index=index,
+        tool=str(row.data.get("tool", "")),
+        attempt=attempt,
+        scheduled_at_ms=row.at_ms,
+        worker=worker,
+    )
+
+
+def _ended(attempt: AttemptRow, row: LogEvent) -> AttemptRow:
+    outcome: AttemptOutcome
+    problem = ""
+    match row.kind:
+        case "model.answered" | "tool.finished" | "tool.in_doubt" | "tool.key_closed":
+            outcome = "completed"
+        case "model.failed" | "tool.failed":
+            kind = str(row.data.get("failure", ""))
+            outcome = _OUTCOMES.get(kind, "failed")
+            problem = f"{kind}: {row.data.get('message', '')}"
+        case _:
+            return attempt
+    return attempt.model_copy(update={"outcome": outcome, "ended_at_ms": row.at_ms, "problem": problem})
