@@ -19,13 +19,14 @@ class AttemptRow(Frozen):
 
     `turn` and `index` are 0 and None for an activity that belongs to no turn (a store write). `worker` is empty where
     it is not known: nobody took the attempt, or it found its answer recorded and left no row of its own. `until_ms`
-    is when an open one times out at the latest.
+    is when an open one times out at the latest. `key` is a tool call's idempotency key.
     """
 
     activity: str
     turn: int = 0
     index: int | None = None
     tool: str = ""
+    key: str = ""
     attempt: int = 1
     scheduled_at_ms: int
     ended_at_ms: int | None = None
@@ -80,6 +81,7 @@ def _begun(row: LogEvent, activity: str, key: _Key, worker: str) -> AttemptRow:
         turn=turn,
         index=index,
         tool=str(row.data.get("tool", "")),
+        key=str(row.data.get("key", "")),
         attempt=attempt,
         scheduled_at_ms=row.at_ms,
         worker=worker,

@@ -8,7 +8,6 @@ that in.
 
 from typing import Final
 
-from temporalio.api.common.v1 import Payloads
 from temporalio.api.enums.v1 import EventType, PendingActivityState
 from temporalio.api.failure.v1 import Failure
 from temporalio.api.history.v1 import ActivityTaskScheduledEventAttributes, HistoryEvent
@@ -127,27 +126,21 @@ class _Reading:
         self.rows[scheduled_event_id] = self.rows[scheduled_event_id].model_copy(update=changes)
 
     async def _scheduled(self, scheduled: ActivityTaskScheduledEventAttributes, at_ms: int) -> AttemptRow:
-        name = scheduled.activity_type.name
-        turn, index, tool, attempt = await self._identified(name, scheduled.input)
-        return AttemptRow(
-            activity=name,
-            turn=turn,
-            index=index,
-            tool=tool,
-            attempt=attempt,
+        """Say of which call this is which attempt; both stand in the input, never in Temporal's own count."""
+        row = AttemptRow(
+            activity=scheduled.activity_type.name,
             scheduled_at_ms=at_ms,
             until_ms=at_ms + scheduled.start_to_close_timeout.ToMilliseconds(),
         )
-
-    async def _identified(self, name: str, payloads: Payloads) -> tuple[int, int | None, str, int]:
-        """Say of which call this is which attempt; both stand in the input, never in Temporal's own count."""
-        if name == "invoke_llm":
-            (given,) = await self._client.data_converter.decode(payloads.payloads, [ModelInput])
-            return given.command.turn, None, "", given.command.attempt
-        if name == "invoke_tool":
-            (given,) = await self._client.data_converter.decode(payloads.payloads, [ToolInput])
-            return given.command.turn, given.command.index, given.command.tool, given.command.attempt
-        return 0, None, "", 1
+        if row.activity == "invoke_llm":
+            (model,) = await self._client.data_converter.decode(scheduled.input.payloads, [ModelInput])
+            named = {"turn": model.command.turn, "attempt": model.command.attempt}
+        elif row.activity == "invoke_tool":
+            (tool,) = await self._client.data_converter.decode(scheduled.input.payloads, [ToolInput])
+            named = {name: getattr(tool.command, name) for name in ("turn", "index", "tool", "key", "attempt")}
+        else:
+            return row
+        return row.model_copy(update=named)
 
 
 async def _add_pending(client: Client, task_id: str, run_id: str, reading: _Reading) -> None:
