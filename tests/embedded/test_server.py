@@ -199,16 +199,18 @@ async def test_the_server_goes_when_owner_and_guard_are_both_killed(database: Pa
 async def test_the_lock_is_held_while_the_old_server_lives(database: Path) -> None:
     """The dangerous moment: the owner is dead, its server is not. A stopped guard and server stretch it."""
     async with owner_of(database) as owner:
-        os.kill(owner.guard_pid, signal.SIGSTOP)
-        os.kill(owner.server_pid, signal.SIGSTOP)
-        owner.process.kill()
-        await owner.process.wait()
-        assert EmbeddedTemporal.find(database) is None
-        next_one = asyncio.create_task(EmbeddedTemporal.start(database))
-        done, _ = await asyncio.wait([next_one], timeout=0.7)  # longer than a start takes
-        assert not done
-        assert is_running(owner.server_pid)
-        os.kill(owner.guard_pid, signal.SIGCONT)
+        for pid in (owner.guard_pid, owner.server_pid):
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            owner.process.kill()
+            await owner.process.wait()
+            assert EmbeddedTemporal.find(database) is None
+            next_one = asyncio.create_task(EmbeddedTemporal.start(database))
+            done, _ = await asyncio.wait([next_one], timeout=0.7)  # longer than a start takes
+            assert not done
+            assert is_running(owner.server_pid)
+        finally:
+            os.kill(owner.guard_pid, signal.SIGCONT)
         async with await next_one:
             assert not is_running(owner.server_pid)
 
