@@ -48,7 +48,7 @@ class Flights:
     def call_model(self, command: CallModel) -> None:
         """Schedule an attempt at a model call."""
         flight = Flight(name="invoke_llm", turn=command.turn, attempt=command.attempt, status="flying")
-        rows = self._outbox.take()
+        rows = self._outbox.take_all()
         self._launch(flight, self._model(command, rows), lambda: self._model_failed(command, rows, NOT_BEGUN))
 
     def call_tool(self, command: CallTool) -> None:

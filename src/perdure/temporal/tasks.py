@@ -2,7 +2,7 @@
 
 import asyncio
 from datetime import timedelta
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from temporalio.client import Client, WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
@@ -13,6 +13,7 @@ from perdure.core import limits
 from perdure.core.content import Frozen
 from perdure.core.errors import (
     InvalidInput,
+    MessageConflict,
     PerdureError,
     TaskClosed,
     TaskNotFound,
@@ -68,9 +69,15 @@ class TaskClient:
         """Send one message; a receipt that comes back is durable. Raises what the task refused it with."""
         reply: InboxReply = await self._update(task_id, "inbox", InboxRequest(items=(item,)), InboxReply)
         receipt = reply.receipts[0]
-        if receipt.number is None:
-            raise InvalidInput("message", receipt.problem or "refused")
-        return receipt
+        match receipt.code:
+            case None:
+                return receipt
+            case MessageConflict.code:
+                raise MessageConflict(receipt.message_id)
+            case TaskClosed.code:
+                raise TaskClosed(task_id, "closed")
+            case _:
+                raise _invalid(receipt.problem or "message: refused")
 
     async def answer(self, task_id: str, help_id: str, text: str) -> Recorded:
         """Answer a help request."""
@@ -97,8 +104,13 @@ class TaskClient:
         args = [] if argument is None else [argument]
         try:
             async with asyncio.timeout(ANSWER_WITHIN_S):
-                reply: ResultT = await handle.execute_update(name, args=args, result_type=result)
-                return reply
+                while True:
+                    try:
+                        return cast(ResultT, await handle.execute_update(name, args=args, result_type=result))
+                    except RPCError as error:
+                        if not _came_too_late(error):
+                            raise
+                        # Never accepted: a task that continued takes it now, one that ended says so.
         except WorkflowUpdateFailedError as error:
             raise refused(task_id, error) from error
         except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
@@ -108,11 +120,9 @@ class TaskClient:
 
     async def _query(self, task_id: str, name: str, result: type[ResultT]) -> ResultT:
         handle = self._client.get_workflow_handle(task_id)
+        within = timedelta(seconds=ANSWER_WITHIN_S)
         try:
-            reply: ResultT = await handle.query(
-                name, result_type=result, rpc_timeout=timedelta(seconds=ANSWER_WITHIN_S)
-            )
-            return reply
+            return cast(ResultT, await handle.query(name, result_type=result, rpc_timeout=within))
         except RPCError as error:
             raise _translated(task_id, error) from error
 
@@ -124,10 +134,19 @@ def refused(task_id: str, error: WorkflowUpdateFailedError) -> PerdureError:
     text = cause.message if isinstance(cause, ApplicationError) else str(cause)
     if code == "unavailable":
         return Unavailable(text)
-    if code in {"task_closed", "AcceptedUpdateCompletedWorkflow"}:
+    if code in {TaskClosed.code, "AcceptedUpdateCompletedWorkflow"}:
         return TaskClosed(task_id, "closed")
+    return _invalid(text)
+
+
+def _invalid(text: str) -> InvalidInput:
     field, _, problem = text.partition(": ")
     return InvalidInput(field, problem) if problem else InvalidInput("request", text)
+
+
+def _came_too_late(error: RPCError) -> bool:
+    """Whether an update was on its way when the workflow's run closed; it was not accepted."""
+    return error.status == RPCStatusCode.NOT_FOUND and "aborted by closing workflow" in error.message
 
 
 def _translated(task_id: str, error: RPCError) -> PerdureError:

@@ -97,12 +97,13 @@ class TaskWorkflow:
                     self._apply(events.CancelRequested(at_ms=now_ms()))
                 continue
             self._raise_what_broke(writer)
-            self._launch()
+            if self._can_launch():
+                self._launch()
         writer.cancel()
         return TaskOutcome(state=self._state.status, reason=self._state.reason, last_number=self._state.last_number)
 
     def _must_act(self, writer: "asyncio.Task[None]") -> bool:
-        return bool(self._todo) or self._done() or self._rolls or self._is_broken(writer)
+        return self._can_launch() or self._done() or self._rolls or self._is_broken(writer)
 
     def _is_broken(self, writer: "asyncio.Task[None]") -> bool:
         return writer.done() or self._flights.broken is not None or self._writer.refused is not None
@@ -140,7 +141,13 @@ class TaskWorkflow:
                     self._todo.append(command)
 
     def _about_to_launch(self) -> bool:
-        return bool(self._todo) and not self._rolling
+        return self._can_launch() and not self._rolling
+
+    def _can_launch(self) -> bool:
+        """A model call waits until it can take all unconfirmed rows along; the writer brings them down to that."""
+        return bool(self._todo) and (
+            self._writer.outbox.fits or not any(isinstance(command, CallModel) for command in self._todo)
+        )
 
     def _launch(self) -> None:
         todo, self._todo = self._todo, []

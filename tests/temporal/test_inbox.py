@@ -1,0 +1,264 @@
+"""The inbox: what was acknowledged is there once, a resend changes nothing, and what cannot be taken says why (P1)."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
+from temporalio.service import RPCError
+
+from perdure import tool
+from perdure.core import limits
+from perdure.core.content import UserEntry
+from perdure.core.errors import MessageConflict, RunFailed, TaskClosed, TaskNotFound, Unavailable
+from perdure.core.ports import ToolPort
+from perdure.temporal import tasks as client_side
+from perdure.temporal.contracts import InboxReply, InboxRequest
+from perdure.testing import call, say
+from tests.temporal.bench import Bench, Gate, entries_of, event, item, logged, rows_of, until
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_a_resend_changes_nothing_and_other_content_is_refused(bench: Bench) -> None:
+    agent = bench.agent(*([say("yes")] * 5), after_answer="input_required")
+    async with bench.app(agent) as app:
+        task = await app.send("first", message_id="m-1")
+        number = await task.send("second", message_id="m-2")
+        await event(task, "run.ended", after=number)
+        last = (await bench.tasks.state(task.id)).last_number
+        assert await task.send("second", message_id="m-2") == number
+        assert await task.send("first", message_id="m-1") == 3
+        with pytest.raises(MessageConflict):
+            await task.send("changed", message_id="m-2")
+        assert (await bench.tasks.state(task.id)).last_number == last
+        stored = await bench.sound(task, app.store)
+    assert len(rows_of(stored, "message.admitted")) == 2
+
+
+async def test_an_id_from_long_ago_is_looked_up_in_the_store(bench: Bench) -> None:
+    agent = bench.agent(*([say("yes")] * 3), after_answer="input_required")
+    async with bench.app(agent) as app:
+        task = await app.send("first", message_id="m-first")
+        await event(task, "run.ended")
+        many = [item(f"m-{index}", lane="steer") for index in range(limits.MESSAGE_IDS_REMEMBERED)]
+        reply = await bench.inbox(task.id, *many)
+        assert all(receipt.number is not None for receipt in reply.receipts)
+        assert all(seen[0] != "m-first" for seen in (await bench.tasks.state(task.id)).seen)
+        last = (await event(task, "run.ended", count=2)).number
+        assert await task.send("first", message_id="m-first") == 3
+        with pytest.raises(MessageConflict):
+            await task.send("changed", message_id="m-first")
+        assert await task.send("new", message_id="m-new") > last
+        stored = await bench.sound(task, app.store)
+    assert len(rows_of(stored, "message.admitted")) == limits.MESSAGE_IDS_REMEMBERED + 2
+
+
+async def test_a_batch_gets_a_receipt_each_in_order(bench: Bench) -> None:
+    gate = Gate()
+
+    @tool(effect="read")
+    async def held() -> str:
+        await gate.pass_through()
+        return "ok"
+
+    agent = bench.agent(call("held"), say("done"), tools=[held])
+    async with bench.app(agent) as app:
+        task = await app.send("first", message_id="m-1")
+        await gate.wait_reached()
+        reply = await bench.inbox(
+            task.id, item("m-2", "b"), item("m-1", "other"), item("m-2", "b"), item("m-3", "c"), item("m-2", "not b")
+        )
+        codes = [(receipt.message_id, receipt.code) for receipt in reply.receipts]
+        assert codes == [
+            ("m-2", None),
+            ("m-1", "message_conflict"),
+            ("m-2", None),
+            ("m-3", None),
+            ("m-2", "message_conflict"),
+        ]
+        assert reply.receipts[0].number == reply.receipts[2].number
+        # R3: acknowledged is durable.
+        for name in ("m-2", "m-3"):
+            assert await app.store.admission(task.id, name) is not None
+        gate.open.set()
+        assert await task.result() == "done"
+        stored = await bench.sound(task, app.store)
+    said = [entry.message.message_id for entry in entries_of(stored) if isinstance(entry, UserEntry)]
+    assert said == ["m-1", "m-2", "m-3"]
+
+
+async def test_many_senders_at_once_lose_nothing(bench: Bench) -> None:
+    agent = bench.agent(*([say("yes")] * 60), after_answer="input_required")
+    async with bench.app(agent) as app:
+        task = await app.send("first", message_id="m-0")
+        numbers = await asyncio.gather(*(task.send("more", message_id=f"m-{index}") for index in range(1, 9)))
+        assert len(set(numbers)) == 8
+
+        async def all_said() -> bool:
+            state = await bench.tasks.state(task.id)
+            return not state.inbox and state.run is None
+
+        await until(all_said)
+        stored = await bench.sound(task, app.store)
+    said = [entry.message.message_id for entry in entries_of(stored) if isinstance(entry, UserEntry)]
+    assert sorted(said) == sorted(f"m-{index}" for index in range(9))
+
+
+async def test_a_full_inbox_refuses_and_says_so(bench: Bench) -> None:
+    agent = bench.agent(call("ask_participant", {"question": "Who?"}), say("done"))
+    async with bench.app(agent) as app:
+        task = await app.send("first")
+        question = await event(task, "help.requested")
+        reply = await bench.inbox(task.id, *(item(f"m-{n}") for n in range(limits.INBOX_PENDING_MAX + 1)))
+        assert [receipt.number is None for receipt in reply.receipts] == [False] * limits.INBOX_PENDING_MAX + [True]
+        assert "waiting" in str(reply.receipts[-1].problem)
+        await task.answer(question.help_id, "me")
+        assert await task.result() == "done"
+        await bench.sound(task, app.store)
+
+
+async def test_a_terminal_task_takes_nothing(bench: Bench) -> None:
+    agent = bench.agent(say("done"))
+    async with bench.app(agent) as app:
+        task = await app.send("first", message_id="m-1")
+        await task.result()
+        before = len(await logged(app.store, task.id))
+        with pytest.raises(TaskClosed):
+            await task.send("more")
+        with pytest.raises(TaskClosed):
+            await bench.tasks.send(task.id, item("m-2"))
+        for request in (task.stop(), task.cancel(), task.answer("x", "y")):
+            with pytest.raises(TaskClosed):
+                await request
+        with pytest.raises(TaskNotFound):
+            await bench.tasks.send("t-none", item("m-2"))
+        assert len(await logged(app.store, task.id)) == before
+
+
+async def test_a_terminal_task_in_the_store_starts_nothing_again(bench: Bench) -> None:
+    """Temporal forgets a closed workflow; the store does not (P5)."""
+    agent = bench.agent(call("note"), say("done"), tools=[noting(bench)])
+    async with bench.app(agent) as app:
+        task = await app.send("first", message_id="m-1")
+        await task.result()
+        before = await logged(app.store, task.id)
+        handle = bench.client.get_workflow_handle(task.id)
+        description = await handle.describe()
+        await bench.client.workflow_service.delete_workflow_execution(
+            delete_request(description.namespace, task.id, description.run_id)
+        )
+
+        async def forgotten() -> bool:
+            try:
+                await handle.describe()
+            except RPCError:
+                return True
+            return False
+
+        await until(forgotten)
+        row = await task.row()
+        again = await app.send("first", task_id=task.id, context_id=row.header.context_id, message_id="m-1")
+        with pytest.raises(Exception, match=r"(?i)workflow execution failed"):
+            await bench.client.get_workflow_handle(again.id).result()
+        assert await logged(app.store, task.id) == before
+        assert bench.outside.count("note") == 1
+
+
+def delete_request(namespace: str, workflow_id: str, run_id: str) -> DeleteWorkflowExecutionRequest:
+    return DeleteWorkflowExecutionRequest(
+        namespace=namespace, workflow_execution=WorkflowExecution(workflow_id=workflow_id, run_id=run_id)
+    )
+
+
+def noting(bench: Bench) -> ToolPort:
+    @tool(effect="once")
+    async def note() -> str:
+        bench.outside.note("note")
+        return "ok"
+
+    return note
+
+
+async def test_a_stop_that_found_no_worker_may_take_effect_when_one_comes(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = bench.agent(*([say("yes")] * 3), after_answer="input_required")
+    monkeypatch.setattr(client_side, "ANSWER_WITHIN_S", 0.3)
+    async with bench.app(agent, worker=False) as app:
+        task = await app.send("first", message_id="m-1")
+        with pytest.raises(Unavailable):
+            await task.stop()
+        monkeypatch.undo()
+        async with bench.app(agent) as working:
+            row = await event(task, "run.stopped_before_start")
+            with pytest.raises(RunFailed, match="stopped"):
+                await working.task(task.id).result()
+            await working.task(task.id).send("second", message_id="m-2")
+            await event(task, "run.ended", after=row.number, end="answered")
+            stored = await bench.sound(task, app.store)
+    assert [row.data["message_id"] for row in rows_of(stored, "message.promoted")] == ["m-1", "m-2"]
+
+
+# --- with no worker ---------------------------------------------------------------------------------------------
+
+
+async def test_without_a_worker_a_message_is_unavailable_and_may_have_taken_effect(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = bench.agent(*([say("yes")] * 3), after_answer="input_required")
+    monkeypatch.setattr(client_side, "ANSWER_WITHIN_S", 0.3)
+    async with bench.app(agent, worker=False) as app:
+        task = await app.send("first", message_id="m-1")
+        with pytest.raises(Unavailable, match="perdure worker"):
+            await task.send("second", message_id="m-2")
+        monkeypatch.undo()
+        async with bench.app(agent) as working:
+            number = await working.task(task.id).send("second", message_id="m-2")
+            assert await working.task(task.id).send("second", message_id="m-2") == number
+            await event(task, "message.promoted", count=2)
+            await event(task, "run.ended", after=number)
+            stored = await bench.sound(task, app.store)
+    assert len(rows_of(stored, "message.admitted")) == 2
+
+
+async def test_early_messages_join_the_starts_own(bench: Bench) -> None:
+    """Handlers run before `run`: what came with the very start is admitted in order, after the start's message."""
+    agent = bench.agent(*([say("yes")] * 5), after_answer="input_required")
+    async with bench.app(agent, worker=False) as app:
+        task_id = await bench.start(agent)
+        handle = bench.client.get_workflow_handle(task_id)
+        sending = [
+            asyncio.create_task(
+                handle.execute_update(
+                    "inbox",
+                    InboxRequest(items=(item(name, lane="queue"),)),
+                    result_type=InboxReply,
+                    rpc_timeout=timedelta(seconds=15),
+                )
+            )
+            for name in ("m-a", "m-b")
+        ]
+        await asyncio.sleep(0.2)  # both requests reach the server, which holds them until a worker comes
+        async with bench.app(agent) as working:
+            replies = await asyncio.gather(*sending)
+            assert {reply.receipts[0].number for reply in replies} == {4, 5}
+            task = working.task(task_id)
+
+            async def rests() -> bool:
+                state = await bench.tasks.state(task_id)
+                return not state.inbox and state.run is None
+
+            await until(rests)
+            stored = await bench.sound(task, app.store)
+    said = [entry.message.message_id for entry in entries_of(stored) if isinstance(entry, UserEntry)]
+    assert said[0] == "m-first"
+    assert sorted(said[1:]) == ["m-a", "m-b"]
+    assert [row.kind for row in (each.event for each in stored)][:5] == [
+        "task.created",
+        "task.status",
+        "message.admitted",
+        "message.admitted",
+        "message.admitted",
+    ]
