@@ -112,9 +112,18 @@ async def open_app(
         stack.push_async_callback(store.close)
         failed: asyncio.Event | None = None
         if worker:
-            activities = TaskActivities(store, {agent.id: agent.live(store, identity, now_ms)}, identity, now_ms)
+            live = agent.live(store, identity, now_ms)
+            stack.push_async_callback(_close_model, live.model, agent.model)
+            activities = TaskActivities(store, {agent.id: live}, identity, now_ms)
             failed = await stack.enter_async_context(running_worker(client, queue, activities, identity, drain_s))
         yield App(agent, store, TaskClient(client, queue), failed)
+
+
+async def _close_model(opened: object, given: object) -> None:
+    """Close the connections of a model that was opened here; one that the agent brought is its author's."""
+    close = getattr(opened, "close", None)
+    if opened is not given and close is not None:
+        await close()
 
 
 _claims: set[tuple[str, str, str]] = set()

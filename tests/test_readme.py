@@ -1,0 +1,122 @@
+"""The README's promises about itself: every command and every example in it runs."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.models.wire import Said, serving
+from tests.requirements import REQUIREMENTS
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SCRIPTS = Path(sys.executable).parent
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+
+
+def commands() -> list[str]:
+    return [line for block in blocks("sh") for line in block.splitlines() if line.strip()]
+
+
+def run(command: str, folder: Path, home: Path) -> "subprocess.CompletedProcess[str]":
+    environment = {**os.environ, "PERDURE_HOME": str(home), "PATH": f"{SCRIPTS}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+def test_every_command_is_one_of_those_run_here() -> None:
+    assert commands() == [
+        "sh scripts/demo",  # test_the_demo_from_a_fresh_clone
+        "sh scripts/test",  # what `.ci/run` calls
+        "perdure init shop",  # test_the_shell_commands, and so on
+        "cd shop",
+        'perdure run agent:agent "What can you do?"',
+        "perdure tasks",
+        "perdure show TASK",
+    ]
+
+
+def test_the_checks_run_the_test_command() -> None:
+    lines = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    assert "sh scripts/test" in lines
+
+
+def test_the_promises_are_those_that_are_tested() -> None:
+    rows = re.findall(r"^\| \*\*(P\d+)\*\* \| .* \| (.*) \|$", README, flags=re.MULTILINE)
+    assert [number for number, _ in rows] == [f"P{i}" for i in range(1, 12)]
+    for number, cell in rows:
+        named = re.findall(r"`([^`]+)`", cell)
+        unproved = set(named) - {test.partition("::")[2] for test in REQUIREMENTS[number].tests}
+        assert not unproved, f"{number}: {sorted(unproved)} is not in tests/requirements.py"
+
+
+@pytest.mark.slow
+def test_the_shell_commands(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    run("perdure init shop", tmp_path, home)
+    shop = tmp_path / "shop"
+    assert run('perdure run agent:agent "What can you do?"', shop, home).stdout.strip()
+    assert run("perdure tasks", shop, home).stdout.strip()
+    listed = run("perdure tasks --json", shop, home).stdout.splitlines()
+    task_id = json.loads(listed[0])["task_id"]
+    assert "invoke_llm" in run(f"perdure show {task_id}", shop, home).stdout
+
+
+@pytest.mark.slow
+def test_the_agent_in_python(tmp_path: Path) -> None:
+    (program,) = blocks("python")
+    (tmp_path / "shop.py").write_text(program, encoding="utf-8")
+    with serving() as wire:
+        wire.prepare(
+            Said(calls=(("c1", "get_order", '{"order_id": "A-1001"}'),)),
+            Said(calls=(("c2", "ask_participant", '{"question": "Refund 79.00?"}'),)),
+            Said(calls=(("c3", "refund", '{"order_id": "A-1001", "amount": 79.0}'),)),
+            Said(text="Your 79.00 are on their way."),
+        )
+        done = subprocess.run(
+            [sys.executable, "shop.py"],
+            cwd=tmp_path,
+            input="yes\n",
+            env={
+                **os.environ,
+                "PERDURE_HOME": str(tmp_path / "home"),
+                "OPENAI_API_KEY": "none-is-needed",
+                "OPENAI_BASE_URL": f"{wire.url}/v1",
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "Your 79.00 are on their way."
+    assert "refunded 79.0 for A-1001" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is needed to clone")
+def test_the_demo_from_a_fresh_clone(tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
+    environment = {key: value for key, value in os.environ.items() if key not in {"VENV", "VIRTUAL_ENV"}}
+    done = subprocess.run(
+        ["sh", "scripts/demo"],
+        cwd=clone,
+        env={**environment, "PERDURE_HOME": str(tmp_path / "home"), "PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"

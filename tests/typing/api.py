@@ -1,0 +1,48 @@
+"""The public API as a typed user sees it. Nothing runs here: the type checker is the test."""
+
+from collections.abc import AsyncIterator
+from typing import assert_type
+
+from perdure import Agent, App, Call, Check, Task, TaskEvent, ToolError, open_app, tool
+
+
+@tool(effect="read")
+async def get_order(order_id: str, *, verbose: bool = False) -> dict[str, str]:
+    return {"id": order_id, "verbose": str(verbose)}
+
+
+async def find_refund(key: str) -> Check:
+    return Check.never() if key else Check.unknown()
+
+
+@tool(effect="once", check=find_refund)
+async def refund(order_id: str, amount: float, call: Call) -> str:
+    if amount < 0:
+        raise ToolError("an amount must be positive")
+    assert_type(call.idempotency_key, str)
+    assert_type(call.attempt, int)
+    return f"{order_id} {amount}"
+
+
+@tool
+def add(left: int, right: int) -> int:
+    return left + right
+
+
+agent = Agent("shop", model="openai:gpt-5", tools=[get_order, refund, add], instructions="Help.")
+
+
+async def main() -> None:
+    assert_type(await get_order("A-1", verbose=True), dict[str, str])
+    assert_type(add(1, 2), int)
+    async with open_app(agent) as app:
+        assert_type(app, App)
+        task = await app.send("hello")
+        assert_type(task, Task)
+        events = task.events(after=0)
+        assert_type(events, AsyncIterator[TaskEvent])
+        async for event in events:
+            assert_type(event.text, str)
+            await task.answer(event.help_id, "yes")
+        assert_type(await task.stop(), bool)
+        assert_type(await task.result(), str)
