@@ -12,7 +12,7 @@ from perdure.core.content import Message, UserEntry
 from perdure.core.errors import MessageConflict, StoreAhead, StoreUnavailable
 from perdure.core.log import LogEvent
 from perdure.core.ports import Admission
-from perdure.store.bodies import encode
+from perdure.store.bodies import encode, identifier
 from perdure.store.inserting import insert_missing
 from perdure.store.schema import entries, messages
 from perdure.store.task_rows import OpenTask
@@ -45,6 +45,7 @@ def write_admissions(connection: Connection, task: OpenTask, new: Sequence[LogEv
         message_id, digest = row.data.get("message_id"), row.data.get("digest")
         if row.kind != "message.admitted" or not isinstance(message_id, str) or not isinstance(digest, str):
             continue
+        identifier(f"row {row.number}.data.message_id", message_id)
         standing = connection.execute(_MESSAGE, {"of_task": task.task_id, "of_id": message_id}).one_or_none()
         if standing is not None and (standing.digest != digest or standing.number is not None):
             raise StoreAhead(

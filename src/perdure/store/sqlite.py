@@ -25,6 +25,9 @@ from perdure.core.errors import StoreUnavailable
 from perdure.store.backend import T, driver_errors
 from perdure.store.migration import migrate
 
+_BUSY_SHARE = 0.8
+"""A writer waits this share of a write's time for others, so that it can still say why it gave up."""
+
 _PRIVATE_FILE = 0o600
 _PRIVATE_FOLDER = 0o700
 
@@ -99,7 +102,7 @@ def _engine(path: Path, connections: int, begin: str, pragmas: tuple[str, ...]) 
         pool_size=connections,
         max_overflow=0,
         connect_args={
-            "timeout": limits.STORE_WRITE_TIMEOUT_S,
+            "timeout": _BUSY_SHARE * limits.STORE_WRITE_TIMEOUT_S,
             "check_same_thread": False,  # the reading threads share a pool; each connection serves one at a time
             "isolation_level": None,  # the driver begins nothing by itself; `begin` below does
         },

@@ -33,6 +33,7 @@ class Watcher:
         self._waiters: set[_Waiter] = set()
         self._unasked = False
         self._kick = asyncio.Event()
+        self._closed = False
         self._poller: asyncio.Task[None] | None = None
 
     async def past(self, task_id: str, number: int) -> bool:
@@ -40,6 +41,8 @@ class Watcher:
 
         Raises `StoreUnavailable` when the store does not answer meanwhile or is closed.
         """
+        if self._closed:
+            raise _closed()
         waiter = _Waiter(task_id, number, asyncio.get_running_loop().create_future())
         self._waiters.add(waiter)
         self._unasked = True
@@ -58,14 +61,17 @@ class Watcher:
 
     async def close(self) -> None:
         """Stop asking; those who wait get `StoreUnavailable`."""
-        poller = self._poller
-        if poller is not None:
-            poller.cancel()
-            await asyncio.wait([poller])
+        self._closed = True
+        for waiter in tuple(self._waiters):
+            if not waiter.more.done():
+                waiter.more.set_exception(_closed())
+        if self._poller is not None:
+            self._kick.set()
+            await asyncio.wait([self._poller])
 
     async def _poll(self) -> None:
         seen, pause_ms = -1, float(limits.TAIL_POLL_FIRST_MS)
-        while self._waiters:
+        while self._waiters and not self._closed:
             self._kick.clear()
             revision = await self._revision()
             if revision != seen or self._unasked:
@@ -94,12 +100,14 @@ class Watcher:
 
     def _ended(self, poller: "asyncio.Task[None]") -> None:
         """Hand what cut the poll off to those who wait; it starts again with the next who does."""
-        error = _closed() if poller.cancelled() else poller.exception()
-        if error is None:
+        error = None if poller.cancelled() else poller.exception()
+        if error is None and not poller.cancelled():
             return
         self._poller = None
         for waiter in tuple(self._waiters):
-            if not waiter.more.done():
+            if error is None:
+                waiter.more.cancel()
+            elif not waiter.more.done():
                 waiter.more.set_exception(error)
 
 

@@ -1,0 +1,90 @@
+"""The schema: made from nothing, upgraded once, refused when it is not ours or newer than this code."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, text
+
+import perdure.store.migration as migration_module
+from perdure.core.errors import ConfigurationError
+from perdure.store import open_store
+from perdure.store.schema import REVISIONS, VERSION_TABLE, metadata
+from tests.store.building import batch, header, numbers, row
+
+
+async def test_an_empty_database_gets_the_schema_that_the_code_describes(bare_url: str) -> None:
+    def differences(connection: Connection) -> list[object]:
+        options = {"version_table": VERSION_TABLE, "compare_type": True}
+        return list(compare_metadata(MigrationContext.configure(connection, opts=options), metadata))
+
+    store = await open_store(bare_url)
+    assert await store._backend.read(differences) == []
+    await store.close()
+
+
+async def test_opening_again_changes_nothing(bare_url: str) -> None:
+    for number in range(1, 4):
+        store = await open_store(bare_url)
+        await store.write(batch("one", row(number), header=header("one")), 100)
+        await store.close()
+    store = await open_store(bare_url)
+    assert await numbers(store, "one") == [1, 2, 3]
+    await store.close()
+
+
+async def test_several_may_open_a_new_store_at_once(bare_url: str) -> None:
+    stores = await asyncio.gather(*(open_store(bare_url) for _ in range(6)))
+    for number, store in enumerate(stores, 1):
+        await store.write(batch("one", row(number), header=header("one")), 100)
+    assert await numbers(stores[0], "one") == [1, 2, 3, 4, 5, 6]
+    for store in stores:
+        await store.close()
+
+
+async def test_a_newer_database_is_refused_and_untouched(bare_url: str) -> None:
+    store = await open_store(bare_url)
+    await store._backend.write(lambda c: c.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'")))
+    with pytest.raises(ConfigurationError, match="has schema 9999, this release knows 0001 to"):
+        await open_store(bare_url)
+    version = await store._backend.read(lambda c: c.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar())
+    assert version == "9999"
+    await store.close()
+
+
+async def test_tables_of_something_else_are_refused(bare_url: str) -> None:
+    store = await open_store(bare_url)
+    await store._backend.write(lambda c: c.execute(text(f"DROP TABLE {VERSION_TABLE}")))
+    await store.close()
+    with pytest.raises(ConfigurationError, match="tables of something else"):
+        await open_store(bare_url)
+
+
+async def test_a_migration_that_fails_halfway_leaves_nothing(bare_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    complete = migration_module.migrate
+
+    def cut_off(connection: Connection) -> None:
+        complete(connection)
+        raise RuntimeError("killed here")
+
+    for module in ("sqlite", "postgres"):
+        monkeypatch.setattr(f"perdure.store.{module}.migrate", cut_off)
+    with pytest.raises(RuntimeError, match="killed here"):
+        await open_store(bare_url)
+    monkeypatch.undo()
+    store = await open_store(bare_url)  # would meet its own tables if any had stayed
+    assert await store.tasks(1) == ()
+    await store.close()
+
+
+def test_the_code_names_every_revision_in_order() -> None:
+    config = Config()
+    folder = Path(migration_module.__file__).parent / "migrations"
+    config.set_main_option("script_location", str(folder))
+    config.set_main_option("path_separator", "os")
+    scripts = ScriptDirectory.from_config(config).walk_revisions()
+    assert tuple(reversed([script.revision for script in scripts])) == REVISIONS
