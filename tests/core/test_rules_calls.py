@@ -173,6 +173,15 @@ def test_p4_a_retry_beside_a_doubted_twin_only_resolves() -> None:
     assert task.transcript[-1] == "not_begun: Not begun: it was store."
 
 
+def test_r14_a_call_that_must_run_alone_waits_also_for_one_that_is_looked_up() -> None:
+    task = calling("refund", "look_up")
+    for _ in range(limits.TOOL_ATTEMPTS_MAX):
+        task.tool_fails(0, "timeout")
+        if task.waits:
+            task.wait_over(0)
+    assert [(f.index, f.resolve_only) for f in task.tools] == [(0, True)]
+
+
 @pytest.mark.parametrize("tool", ["refund", "label"])
 def test_p4_before_it_gives_up_it_finds_out_what_happened(tool: str) -> None:
     task = calling(tool)

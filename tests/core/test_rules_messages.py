@@ -60,7 +60,7 @@ def test_r3_an_answer_waits_for_messages_that_are_not_durable_yet() -> None:
     task = Task(stores=False)
     task.send("a")
     task.store()
-    task.send("b")
+    task.send("b", lane="queue")
     task.reply()
     assert task.ends == []
     task.store()

@@ -297,6 +297,14 @@ def test_budget_of_wall_time_is_checked_before_each_tool_call() -> None:
     assert not task.tools
 
 
+def test_p9_nothing_is_asked_once_the_run_is_out_of_time() -> None:
+    task = begun(budget=Budget(wall_s_max=1))
+    task.now_ms += 2_000
+    task.reply(call("get_order"), ask("sure?"))
+    assert not task.rows("help.requested")
+    assert len([c for c in task.asked if isinstance(c, Fence)]) == 1
+
+
 def test_budget_of_wall_time_leaves_out_the_wait_for_a_person() -> None:
     task = begun(budget=Budget(wall_s_max=1))
     task.reply(ask("which?"))

@@ -167,8 +167,9 @@ class Witness:
         must(owner == (command.turn, index), "P3", f"{key} belongs to {owner}")
         doubted = (command.tool, at.calls[index].arguments_digest) in self.doubts
         must(not doubted or command.resolve_only, "P4", f"{command} begins while the same call is in doubt")
-        others = [f for f in self.flying.values() if isinstance(f, CallTool) and not f.resolve_only]
-        if not command.resolve_only and others:
+        others = [f for f in self.flying.values() if isinstance(f, CallTool)]
+        must(self.fed or command.resolve_only, "R14", f"{command} begins before its run was fed")
+        if self.fed and others:
             must(all(self._parallel(c) for c in (*others, command)), "R14", f"{command} begins beside {others}")
         for earlier in range(index):
             must(self._started(earlier), "R14", f"call {index} begins before call {earlier}")

@@ -52,9 +52,14 @@ def after_failure(failure: Failure, spent: int, losses: int, policy: RetryPolicy
 
 
 _LOSS_POLICY = RetryPolicy(attempts_max=1)
+_GROWTH_STEPS_MAX = 64
 
 
 def _backoff_ms(failures_before: int, policy: RetryPolicy, jitter: float) -> int:
-    # The exponent is bounded so that a failure count of thousands cannot overflow a float.
-    full = min(policy.delay_max_ms, policy.first_ms * policy.factor ** min(failures_before, 64))
-    return int(full * (0.5 + 0.5 * jitter))
+    # Multiplied step by step up to the maximum: a power would overflow with a large factor or thousands of failures.
+    full: float = policy.first_ms
+    for _ in range(min(failures_before, _GROWTH_STEPS_MAX)):
+        if full >= policy.delay_max_ms:
+            break
+        full *= policy.factor
+    return int(min(full, policy.delay_max_ms) * (0.5 + 0.5 * jitter))

@@ -21,9 +21,9 @@ def key_of(draft: Draft, call: CallState) -> str:
 def start_calls(draft: Draft) -> None:
     """Start every open call that may start now.
 
-    Calls start in call order. One starts beside earlier open ones only when it and all of them allow it; finding
-    out what became of a cut run's call begins nothing and is always allowed beside others. Starting one may end the
-    run; nothing starts after that (P9).
+    Calls start in call order. One starts beside earlier open ones only when it and all of them allow it. A run that
+    was not fed yet only finds out what became of an earlier run's calls, which begins nothing and may go on side by
+    side. Starting one may end the run; nothing starts after that (P9).
     """
     alone_before, any_before = False, False
     for call in draft.turn.calls:
@@ -32,7 +32,7 @@ def start_calls(draft: Draft) -> None:
         if call.outcome is not None:
             continue
         spec = draft.state.agent.tool(call.tool)
-        beside = call.resolving or call.question is not None or (spec is not None and spec.parallel)
+        beside = not draft.run.fed or call.question is not None or (spec is not None and spec.parallel)
         if call.ops is None and call.asked is None:
             if any_before and (alone_before or not beside):
                 break

@@ -1,0 +1,233 @@
+"""A task's life at random: everything that people, models, tools, workers and stores can do to it, in any order.
+
+`Life` draws from a `random.Random`: a seeded one gives a life that can be lived again, Hypothesis's one gives lives
+that shrink. The witness in `Task` checks every step. What a life adds: stale results must be refused, a restart may
+come at any moment, and once everybody answers the task must come to rest with nothing lost.
+"""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from perdure.core import events
+from perdure.core.agent import Budget
+from perdure.core.commands import CallModel, CallTool
+from perdure.core.errors import IllegalEvent, MessageConflict, TaskClosed
+from perdure.core.failure import Failure, FailureKind
+from perdure.core.machine import step
+from tests.core.task import Task, ask, call
+
+LOSSES: list[FailureKind] = ["worker_lost", "worker_died", "worker_died", "shutdown", "cancelled", "store"]
+FAULTS: list[FailureKind] = ["timeout", "internal"]
+RARE: list[FailureKind] = ["fenced", "diverged"]
+MODEL_FAILURES: list[FailureKind] = [*LOSSES, *FAULTS, *RARE, "model_transient", "model_transient", "model_permanent"]
+TOOL_FAILURES: list[FailureKind] = [*LOSSES, *FAULTS, *RARE, "tool_raised", "tool_raised", "in_doubt", "in_doubt"]
+CALLS = (
+    *[call("notify")] * 3,
+    call("refund"),
+    call("refund", "other"),
+    *[call("get_order")] * 2,
+    call("label"),
+    call("look_up"),
+    call("none"),
+    call("refund", problem="amount: not a number"),
+    ask("sure?"),
+)
+WORKERS = ("", "w1", "w2", "w3")
+REST_MAX = 400
+"""Answers after which any life must have come to rest; far more than its tasks can ask for."""
+STATE_BYTES_MAX = 40_000
+"""More than any state of these lives has; one that grows with each turn would pass it."""
+
+
+class Life:
+    """One task; its public methods are what may happen to it."""
+
+    def __init__(self, chance: Random) -> None:
+        self.chance = chance
+        self.steps: list[str] = []
+        self.task = Task(
+            stores=False,
+            after_answer=self.one("input_required", "input_required", "input_required", "completed"),
+            on_unanswered=self.one("input_required", "input_required", "input_required", "fail"),
+            budget=Budget(turns_max=self.one(100, 100, 3), wall_s_max=self.one(None, None, 2.0)),
+            crashes_max=self.one(3, 1),
+        )
+
+    def one(self, *choices: Any) -> Any:
+        """Draw one of these."""
+        return choices[self.chance.randrange(len(choices))]
+
+    def live(self, steps: int) -> None:
+        """Live so many steps, and come to rest."""
+        for _ in range(steps):
+            happens = self.one(*self.possible())
+            self.steps.append(happens.__name__)
+            happens()
+        self.rest()
+
+    def possible(self) -> list[Callable[[], None]]:
+        """Return what may happen now, the likely more than once."""
+        task = self.task
+        may: list[Callable[[], None]] = [self.send, self.restart]
+        may += [self.resend, self.stop_or_cancel] if task.state.seen else []
+        may += [self.store, self.store] if task.unstored else []
+        may += [self.move_or_withdraw] if task.state.inbox and not task.state.terminal else []
+        may += [self.answer] if task.state.help else []
+        may += [self.wait_over] * 4 if task.waits else []
+        if task.tools:
+            may += [self.tool_finishes] * 4 + [self.tool_fails] * 3
+        elif task.flights:
+            may += [self.reply] * 6 + [self.model_fails] * 2
+        return may
+
+    # --- people -------------------------------------------------------------------------------------------------
+
+    def send(self) -> None:
+        """A new message, stored at once or later."""
+        try:
+            self.task.send(f"m{len(self.task.rows('message.admitted'))}", self.one("queue", "steer", None))
+        except TaskClosed:
+            check(self.task.state.terminal or self.task.state.canceling, "P1: an open task refused a message")
+        if self.one(True, True, False):
+            self.task.store()
+
+    def resend(self) -> None:
+        """A known message, the same or with other content."""
+        message, _, _ = self.one(*self.task.state.seen)
+        same, before = self.one(True, False), self.task.state
+        try:
+            self.task.send(message, content=None if same else "other")
+        except MessageConflict:
+            check(not same, "P1: the same message was refused")
+        except TaskClosed as error:
+            raise AssertionError("P1: a message that is known was refused as a new one") from error
+        else:
+            check(same, "P1: other content under a used id was taken")
+        check(self.task.state == before, "P1: a resend changed something")
+
+    def store(self) -> None:
+        """The row of one message is durable."""
+        self.task.store(self.one(*self.task.unstored))
+
+    def move_or_withdraw(self) -> None:
+        """A sender thinks again."""
+        change = self.one(self.task.move, self.task.move, self.task.withdraw)
+        change(self.one(*[p.message_id for p in self.task.state.inbox]))
+
+    def stop_or_cancel(self) -> None:
+        """A person stops the run, and rarely cancels the task."""
+        if self.one(*[False] * 9, True) and not self.task.state.terminal:
+            self.task.cancel()
+        else:
+            self.task.stop()
+
+    def answer(self) -> None:
+        """A person answers."""
+        self.task.answer("yes", self.one(*[h.help_id for h in self.task.state.help]))
+
+    # --- attempts -----------------------------------------------------------------------------------------------
+
+    def reply(self) -> None:
+        """The model answers, mostly with calls."""
+        calls = [self.one(*CALLS) for _ in range(self.one(0, 1, 2, 3, 4))]
+        self.task.reply(*calls, finish=self.one(*["stop"] * 12, "length", "refusal"), text=self.one(True, True, False))
+
+    def model_fails(self) -> None:
+        """A model attempt fails."""
+        flight = self.task.model
+        self.task.model_fails(self.one(*MODEL_FAILURES), **self._failure())
+        self._refuses_stale(flight)
+
+    def tool_finishes(self) -> None:
+        """A tool attempt comes to something."""
+        flight = self.one(*self.task.tools)
+        self.task.finish(flight.index, self.one("result", "result", "in_doubt", "in_doubt", "closed", "not_begun"))
+        self._refuses_stale(flight)
+
+    def tool_fails(self) -> None:
+        """A tool attempt fails."""
+        flight = self.one(*self.task.tools)
+        self.task.tool_fails(flight.index, self.one(*TOOL_FAILURES), **self._failure())
+        self._refuses_stale(flight)
+
+    def _failure(self) -> dict[str, Any]:
+        return {
+            "jitter": self.one(0.0, 0.999),
+            "alone": self.one(True, False),
+            "worker": self.one(*WORKERS),
+            "retry_after_ms": self.one(None, None, 1_000, 10_000_000),
+        }
+
+    def wait_over(self) -> None:
+        """A backoff passes."""
+        _, index = self.one(*sorted(self.task.waits, key=str))
+        self.task.wait_over(index)
+
+    def restart(self) -> None:
+        """The task is carried over; before that, sometimes a worker dies with all that it has under way."""
+        worker, alone = self.one("", *WORKERS), self.one(True, False)
+        for flight in list(self.task.flights.values()) if worker else []:
+            if isinstance(flight, CallModel):
+                self.task.model_fails("worker_died", worker=worker, alone=alone)
+            else:
+                self.task.tool_fails(flight.index, "worker_died", worker=worker, alone=alone)
+        self.task.restart()
+
+    def _refuses_stale(self, flight: CallModel | CallTool) -> None:
+        """A second answer of an attempt is illegal, whatever became of the task."""
+        failure = Failure(kind="worker_lost", message="late")
+        fields: dict[str, Any] = {"at_ms": 1, "turn": flight.turn, "attempt": flight.attempt, "failure": failure}
+        late: events.Event
+        if isinstance(flight, CallModel):
+            late = events.ModelFailed.model_validate(fields)
+        else:
+            late = events.ToolFailed.model_validate(fields | {"index": flight.index})
+        try:
+            step(self.task.state, late)
+        except IllegalEvent:
+            return
+        raise AssertionError(f"P3: a second answer of {flight} was taken")
+
+    # --- the end ------------------------------------------------------------------------------------------------
+
+    def rest(self) -> None:
+        """Let everybody answer: the task comes to rest, and every message has met its fate (P1)."""
+        task = self.task
+        answers = 0
+        while self._answers():
+            answers += 1
+            check(answers < REST_MAX, "P7: the task does not come to rest")
+        task.restart()
+        check(task.state.run is None, "R7: a run is open at rest")
+        admitted = {str(row.data["message_id"]) for row in task.log if row.kind == "message.admitted"}
+        fates = {
+            str(row.data["message_id"]) for row in task.log if row.kind in {"message.promoted", "message.withdrawn"}
+        }
+        last: Any = task.log[-1].data.get("unprocessed")
+        listed = set(last) if task.state.terminal else set(task.parked)
+        check(admitted == fates | listed and not fates & listed, "P1: a message was lost, or acted on and listed")
+        check(len(task.state.model_dump_json()) < STATE_BYTES_MAX, "P7: the state has grown")
+
+    def _answers(self) -> bool:
+        """Give one answer; return whether there was anything to answer."""
+        task = self.task
+        if task.unstored:
+            task.store()
+        elif task.waits:
+            task.wait_over(sorted(task.waits, key=str)[0][1])
+        elif task.tools:
+            task.finish(task.tools[0].index)
+        elif task.flights:
+            task.reply()
+        elif task.state.help:
+            task.answer("yes")
+        else:
+            return False
+        return True
+
+
+def check(holds: bool, what: str) -> None:
+    """Raise what broke."""
+    if not holds:
+        raise AssertionError(what)
