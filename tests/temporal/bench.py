@@ -7,6 +7,7 @@ one end, each call one result, every attempt was the workflow's own, and its his
 import asyncio
 import contextlib
 import math
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,7 +19,7 @@ from temporalio.client import Client, WorkflowHistory
 from temporalio.worker import Worker
 
 from perdure import Agent, App, Settings, Task, TaskEvent, open_app
-from perdure.app.app import now_ms
+from perdure.app.clock import now_ms
 from perdure.app.messages import new_id
 from perdure.core import limits
 from perdure.core.agent import RetryPolicy
@@ -70,7 +71,7 @@ class Bench:
     async def halves(self, agent: Agent) -> AsyncIterator["Halves"]:
         """Work on calls and workflow tasks at once, and on store writes only while the test says so."""
         store = await open_store(self.settings.store_url)
-        activities = TaskActivities(store, {agent.id: agent.live(store, "halves", now_ms)}, "halves", now_ms)
+        activities = TaskActivities(store, {agent.id: agent.live(store, "halves", _now_ms)}, "halves", _now_ms)
         try:
             async with Worker(
                 self.client,
@@ -161,6 +162,10 @@ async def logged(store: Store, task_id: str) -> list[StoredEvent]:
     while page := await store.events_after(task_id, len(found), limits.EVENTS_PER_PAGE_MAX):
         found.extend(page)
     return found
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _gapless(rows: Sequence[LogEvent]) -> None:

@@ -43,7 +43,8 @@ class _Comparing(WorkflowInstance):
             "type": (made.activity_type, recorded.activity_type.name),
             "arguments": ([p.data for p in made.arguments], [p.data for p in recorded.input.payloads]),
             "start_to_close": (made.start_to_close_timeout, recorded.start_to_close_timeout),
-            "heartbeat": (made.heartbeat_timeout, recorded.heartbeat_timeout),
+            # The server records a heartbeat timeout that is longer than the whole attempt as the attempt's own.
+            "heartbeat": (_shorter(made.heartbeat_timeout, made.start_to_close_timeout), recorded.heartbeat_timeout),
             "attempts": (made.retry_policy.maximum_attempts, recorded.retry_policy.maximum_attempts),
         }
         for what, (now, then) in pairs.items():
@@ -71,6 +72,10 @@ class _ComparingRunner(WorkflowRunner):
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
         return _Comparing(self._inner.create_instance(det), self._recorded, self._found)
+
+
+def _shorter(first: Any, second: Any) -> Any:
+    return min(first, second, key=lambda duration: duration.ToNanoseconds())
 
 
 async def replay(history: WorkflowHistory, *, pass_core_through: bool = True) -> None:

@@ -23,6 +23,8 @@ async def new_message(store: Store, text: str, message_id: str | None = None) ->
         raise InvalidInput("text", "a message must not be empty")
     if message_id is not None and not 0 < len(message_id) <= limits.MESSAGE_ID_CHARS_MAX:
         raise InvalidInput("message_id", f"must have 1 to {limits.MESSAGE_ID_CHARS_MAX} characters")
+    if message_id is not None and safe_text(message_id) != message_id:
+        raise InvalidInput("message_id", "holds a NUL or half a surrogate pair, which no store can hold; use another")
     clean = safe_text(text)
     data = clean.encode()
     if len(data) > limits.BLOB_BYTES_MAX:

@@ -11,6 +11,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from perdure.core import limits
 from perdure.core.content import Frozen
+from perdure.core.digests import safe_text
 from perdure.core.errors import (
     InvalidInput,
     MessageConflict,
@@ -80,8 +81,9 @@ class TaskClient:
                 raise _invalid(receipt.problem or "message: refused")
 
     async def answer(self, task_id: str, help_id: str, text: str) -> Recorded:
-        """Answer a help request."""
-        return await self._update(task_id, "answer", AnswerRequest(help_id=help_id, text=text), Recorded)
+        """Answer a help request. Raises `InvalidInput` when it is not open (any more)."""
+        request = AnswerRequest(help_id=safe_text(help_id), text=safe_text(text))
+        return await self._update(task_id, "answer", request, Recorded)
 
     async def stop(self, task_id: str) -> Recorded:
         """Stop the run; afterwards no call of it begins (P9)."""

@@ -1,0 +1,109 @@
+"""A store that does not take writes for a while: a real one, whose file another connection holds.
+
+Nothing is lost, nothing is done twice, and it costs the task no attempt: it waits, is shown as degraded, and goes on.
+"""
+
+import asyncio
+import contextlib
+import sqlite3
+from collections.abc import AsyncIterator
+
+import pytest
+
+from perdure import Call, Task, tool
+from perdure.core import limits
+from perdure.core.errors import Unavailable
+from perdure.testing import call, say
+from tests.temporal.bench import Bench, Gate, event, rows_of, until
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a write that is not taken fail soon: the settings, not the behaviour, are the test's."""
+    monkeypatch.setattr(limits, "STORE_WRITE_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(limits, "ACKNOWLEDGE_WITHIN_S", 0.6)
+    monkeypatch.setattr(limits, "BACKOFF_MAX_MS", 300)
+
+
+@contextlib.asynccontextmanager
+async def held(bench: Bench) -> AsyncIterator[None]:
+    """Hold the store's write lock, as a backup or a stuck process would."""
+    connection = sqlite3.connect(bench.home / "store.db", isolation_level=None, timeout=10)
+    try:
+        await asyncio.to_thread(lambda: None)
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        connection.execute("ROLLBACK")
+    finally:
+        connection.close()
+
+
+async def degraded(task: Task) -> bool:
+    return (await task.monitor()).degraded
+
+
+async def test_a_run_waits_for_its_store_and_goes_on(bench: Bench) -> None:
+    gate = Gate()
+
+    @tool(effect="read")
+    async def look_up() -> str:
+        await gate.pass_through()
+        return "found"
+
+    @tool(effect="once")
+    async def act(call: Call) -> str:
+        bench.outside.note("act", call.idempotency_key)
+        return "ok"
+
+    agent = bench.agent(call("look_up"), call("act"), say("done"), tools=[look_up, act])
+    async with bench.app(agent) as app:
+        task = await app.send("go")
+        await gate.wait_reached()
+        async with held(bench):
+            gate.open.set()
+            await until(lambda: degraded(task))
+            assert bench.outside.all() == []
+        assert await task.result() == "done"
+        stored = await bench.sound(task, app.store, replays=False)
+    assert bench.outside.keys() == {f"{task.id}/2/0": 1}
+    assert {row.data["failure"] for row in rows_of(stored, "tool.failed")} <= {"store", "timeout", "tool_raised"}
+
+
+async def test_a_send_says_at_once_that_the_store_fails_and_a_resend_tells(bench: Bench) -> None:
+    """B25: the message stays admitted and is acted on once; a resend gets its number."""
+    agent = bench.agent(say("yes"), say("done"), after_answer="input_required")
+    async with bench.app(agent) as app:
+        task = await app.send("go")
+        await event(task, "run.ended")
+        async with held(bench):
+            with pytest.raises(Unavailable, match="not in the store yet"):
+                await task.send("more", message_id="m-2")
+            assert await degraded(task)
+        number = await task.send("more", message_id="m-2")
+        await event(task, "run.ended", after=number)
+        stored = await bench.sound(task, app.store, replays=False)
+        assert not await degraded(task)
+    assert [row.number for row in rows_of(stored, "message.admitted") if row.data["message_id"] == "m-2"] == [number]
+    assert len(rows_of(stored, "message.promoted")) == 2
+
+
+async def test_a_stop_is_not_acknowledged_before_its_fence_stands(bench: Bench) -> None:
+    gate = Gate()
+
+    @tool(effect="read")
+    async def look_up() -> str:
+        await gate.pass_through()
+        return "found"
+
+    agent = bench.agent(call("look_up"), say("done"), tools=[look_up])
+    async with bench.app(agent) as app:
+        task = await app.send("go")
+        await gate.wait_reached()
+        async with held(bench):
+            with pytest.raises(Unavailable, match="fence"):
+                await task.stop()
+        await event(task, "run.ended", end="stopped")
+        assert await task.stop() is False
+        await bench.sound(task, app.store, replays=False)
