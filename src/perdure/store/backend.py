@@ -20,8 +20,12 @@ T = TypeVar("T")
 class Backend(Protocol):
     """A database. Raises `StoreUnavailable` where it does not answer; then nothing, or all, of the work stands."""
 
-    async def write(self, work: Callable[[Connection], T]) -> T:
-        """Run `work` in a writing transaction; synced to disk when this returns."""
+    async def write(self, work: Callable[[Connection], T], *, synced: bool = True) -> T:
+        """Run `work` in a writing transaction; synced to disk when this returns.
+
+        Without `synced` it survives the death of every process at once, and a power cut from the next synced write
+        on: the log that both are written to is synced as a whole.
+        """
         ...
 
     async def read(self, work: Callable[[Connection], T]) -> T:

@@ -22,6 +22,8 @@ from perdure.store.migration import migrate
 _MIGRATION_LOCK = 0x5045_5244_5552_4501
 """Any number that no one else in the database takes an advisory lock on: "PERDURE" and a 1."""
 
+_UNSYNCED = text("SET LOCAL synchronous_commit = off")
+
 _SETTINGS = {"application_name": "perdure", "synchronous_commit": "on"}
 """A commit that returns is on disk, whatever the server's or the role's default is."""
 
@@ -63,11 +65,11 @@ class PostgresBackend:
             await engine.dispose()
         return cls(url)
 
-    async def write(self, work: Callable[[Connection], T]) -> T:
-        """Run `work` in a transaction; on the server's disk when this returns."""
+    async def write(self, work: Callable[[Connection], T], *, synced: bool = True) -> T:
+        """Run `work` in a transaction; on the server's disk when this returns, unless `synced` is off."""
         if self._closed:
             raise StoreUnavailable(f"the store at {self._place} was closed")
-        running = asyncio.create_task(self._transact(work))
+        running = asyncio.create_task(self._transact(work, synced))
         self._running.add(running)
         running.add_done_callback(self._ended)
         return await asyncio.shield(running)
@@ -83,9 +85,11 @@ class PostgresBackend:
             await asyncio.wait(self._running)
         await self._engine.dispose()
 
-    async def _transact(self, work: Callable[[Connection], T]) -> T:
+    async def _transact(self, work: Callable[[Connection], T], synced: bool) -> T:
         with driver_errors(self._place):
             async with self._engine.begin() as connection:
+                if not synced:
+                    await connection.execute(_UNSYNCED)
                 return await connection.run_sync(work)
 
     def _ended(self, running: asyncio.Task[Any]) -> None:

@@ -28,7 +28,7 @@ from perdure.store.backend import Backend, T
 from perdure.store.bodies import identifier
 from perdure.store.log_rows import check_batch, write_batch
 from perdure.store.message_rows import read_admission
-from perdure.store.task_rows import task_write
+from perdure.store.task_rows import sync_point, task_write
 from perdure.store.transcripts import TranscriptCache, read_prefix
 from perdure.store.watcher import Watcher
 
@@ -50,9 +50,20 @@ class SqlStore:
 
     # --- writes -------------------------------------------------------------------------------------------------
 
-    async def _write(self, work: Callable[[Connection], T]) -> T:
-        result = await self._backend.write(work)
+    async def _write(self, work: Callable[[Connection], T], *, synced: bool = True) -> T:
+        result = await self._backend.write(work, synced=synced)
         self._watcher.kick()
+        return result
+
+    async def _begin(self, work: Callable[[Connection], T], begun: Callable[[T], bool], *, synced: bool) -> T:
+        """Run a beginning, whose rows need not outlast a power cut before its end is recorded, synced.
+
+        A sync is a third of a turn's cost in the store. What needs no end (something is recorded already) has no
+        later write to wait for, and is synced by one of its own.
+        """
+        result = await self._write(work, synced=synced)
+        if not synced and not begun(result):
+            await self._write(sync_point)
         return result
 
     async def write(self, batch: Batch, at_ms: int) -> None:
@@ -77,8 +88,10 @@ class SqlStore:
         nothing of the batch is written.
         """
         check_batch(batch)
-        return await self._write(
-            lambda connection: model_ledger.begin_model(connection, batch, run, turn, attempt, worker, at_ms)
+        return await self._begin(
+            lambda connection: model_ledger.begin_model(connection, batch, run, turn, attempt, worker, at_ms),
+            lambda recorded: recorded is None,
+            synced=attempt > 1,
         )
 
     async def record_reply(self, task_id: str, turn: int, attempt: int, reply: ModelReply, at_ms: int) -> RecordedReply:
@@ -94,7 +107,12 @@ class SqlStore:
         Raises `Fenced` or `KeyReused` when nothing may begin; then nothing of the batch is written.
         """
         check_batch(batch)
-        return await self._write(lambda connection: effect_ledger.begin_effect(connection, batch, request, at_ms))
+        return await self._begin(
+            lambda connection: effect_ledger.begin_effect(connection, batch, request, at_ms),
+            lambda ledgered: ledgered.verdict == "begin",
+            # Whether anything else was begun is what a resolution asks later (P3, P4); a read has nothing to resolve.
+            synced=request.effect != "read" or request.attempt > 1,
+        )
 
     async def finish_effect(self, key: str, attempt: int, entry: Entry, at_ms: int) -> Ledgered:
         """Record a call's result unless an outcome is recorded; return what stands. On a closed key it is late."""

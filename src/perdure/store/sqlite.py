@@ -38,6 +38,8 @@ class SqliteBackend:
     def __init__(self, path: Path) -> None:
         self._place = str(path)
         self._writer = _engine(path, connections=1, begin="BEGIN IMMEDIATE", pragmas=("synchronous=FULL",))
+        # In WAL mode NORMAL leaves the syncing to the next FULL commit, which syncs the same file.
+        self._unsynced = _engine(path, connections=1, begin="BEGIN IMMEDIATE", pragmas=("synchronous=NORMAL",))
         self._reader = _engine(path, connections=limits.STORE_READERS_MAX, begin="BEGIN", pragmas=("query_only=ON",))
         self._writing = ThreadPoolExecutor(1, "perdure-store-write")
         self._reading = ThreadPoolExecutor(limits.STORE_READERS_MAX, "perdure-store-read")
@@ -54,9 +56,10 @@ class SqliteBackend:
             raise
         return backend
 
-    async def write(self, work: Callable[[Connection], T]) -> T:
-        """Run `work` in a writing transaction; synced to disk when this returns."""
-        return await self._run(self._writing, lambda: self._transact(self._writer, work))
+    async def write(self, work: Callable[[Connection], T], *, synced: bool = True) -> T:
+        """Run `work` in a writing transaction; synced to disk when this returns, unless `synced` is off."""
+        engine = self._writer if synced else self._unsynced
+        return await self._run(self._writing, lambda: self._transact(engine, work))
 
     async def read(self, work: Callable[[Connection], T]) -> T:
         """Run `work` on one snapshot of the database."""
@@ -92,6 +95,7 @@ class SqliteBackend:
         self._writing.shutdown()
         self._reading.shutdown()
         self._writer.dispose()
+        self._unsynced.dispose()
         self._reader.dispose()
 
 

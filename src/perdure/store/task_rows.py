@@ -131,3 +131,8 @@ def _stamp(connection: Connection, task: OpenTask, at_ms: int) -> None:
             _MOVE_CONTEXT,
             {"of_context": task.header.context_id, "revision": revision, "updated_at_ms": moved_at_ms},
         )
+
+
+def sync_point(connection: Connection) -> None:
+    """Write something, so that this transaction's commit syncs all before it; a revision given to nobody is skipped."""
+    connection.execute(_NEXT)
