@@ -19,7 +19,6 @@ from temporalio.client import Client, WorkflowHistory
 from temporalio.worker import Worker
 
 from perdure import Agent, App, Settings, Task, TaskEvent, open_app
-from perdure.app.clock import now_ms
 from perdure.app.messages import new_id
 from perdure.core import limits
 from perdure.core.agent import RetryPolicy

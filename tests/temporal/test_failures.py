@@ -38,6 +38,18 @@ async def test_a_busy_provider_is_asked_again_no_sooner_than_it_said(bench: Benc
         assert started[index + 1].at_ms - row.at_ms >= 400
 
 
+async def test_a_short_backoff_is_short(bench: Bench) -> None:
+    """The embedded server's own resolution would make a wait of 50 ms last a second."""
+    retry = RetryPolicy(attempts_max=6, first_ms=50, factor=1.0)
+    agent = bench.agent(say("done", failure=fail("503", retryable=True), failures=5), model_retry=retry)
+    async with bench.app(agent) as app:
+        task = await app.send("go")
+        assert await task.result() == "done"
+        stored = await bench.sound(task, app.store)
+    failed, started = rows_of(stored, "model.failed"), rows_of(stored, "model.started")
+    assert min(started[index + 1].at_ms - row.at_ms for index, row in enumerate(failed)) < 500
+
+
 async def test_a_refused_request_ends_the_run_and_the_next_message_goes_on(bench: Bench) -> None:
     """R13, B9: a tool succeeded, the next model call fails for good, a message goes on; the tool ran once."""
 

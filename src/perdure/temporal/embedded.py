@@ -55,6 +55,8 @@ PRAGMAS: Final = ("journal_mode=WAL", "synchronous=FULL")
 DYNAMIC_CONFIG: Final = {
     # The default of 20 polls a second makes every step of a sequential workflow wait in units of 50 ms.
     "history.transferProcessorMaxPollRPS": "2000",
+    # Timers and timeouts are looked for a second ahead by default, and fire only then: a wait of 0.1 s took 1.0 s.
+    "history.timerProcessorMaxTimeShift": '"10ms"',
     # A cancellation reaches a running activity through its worker's own channel (50 ms) instead of its heartbeat.
     "system.enableCancelActivityWorkerCommand": "true",
     "frontend.WorkerCommandsEnabled": "true",
