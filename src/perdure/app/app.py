@@ -5,10 +5,10 @@ import contextlib
 import os
 import secrets
 import socket
-import time
 from collections.abc import AsyncIterator, Iterator
 
 from perdure.app.agent import Agent
+from perdure.app.clock import now_ms
 from perdure.app.loading import refuse_while_importing
 from perdure.app.messages import new_id, new_message
 from perdure.app.settings import Settings
@@ -22,11 +22,6 @@ from perdure.temporal.connection import temporal_client
 from perdure.temporal.contracts import TaskStart
 from perdure.temporal.tasks import TaskClient
 from perdure.temporal.worker import running_worker
-
-
-def now_ms() -> int:
-    """Return the wall clock in milliseconds since the epoch; only edges read it."""
-    return time.time_ns() // 1_000_000
 
 
 def worker_identity() -> str:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from perdure.app.app import now_ms
+from perdure.app.clock import now_ms
 from perdure.app.settings import Settings
 from perdure.app.waiting import Waiting, waits_of
 from perdure.cli.output import event_object, note

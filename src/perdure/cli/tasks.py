@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from perdure.app.app import now_ms
+from perdure.app.clock import now_ms
 from perdure.app.events import TaskEvent
 from perdure.app.settings import Settings
 from perdure.cli.places import existing_store

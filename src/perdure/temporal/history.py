@@ -12,7 +12,7 @@ from temporalio.api.enums.v1 import EventType, PendingActivityState
 from temporalio.api.failure.v1 import Failure
 from temporalio.api.history.v1 import ActivityTaskScheduledEventAttributes, HistoryEvent
 from temporalio.api.workflow.v1 import PendingActivityInfo
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
 from perdure.core.attempts import AttemptOutcome, AttemptRow
@@ -43,30 +43,30 @@ async def attempts(client: Client, task_id: str) -> tuple[AttemptRow, ...]:
 async def read_history(client: Client, task_id: str) -> TaskHistory:
     """Read the history of all runs of a task; raises as `attempts` does."""
     try:
-        chain = await _chain(client, task_id)
+        newest = await client.get_workflow_handle(task_id).describe()
+        chain = await _chain(client, task_id, newest.run_id or "")
         found: list[AttemptRow] = []
         timers: dict[int, tuple[int, int]] = {}
-        count = 0
         for run_id, events in chain:
             reading = _Reading(client)
             for event in events:
                 await reading.take(event)
-            timers = reading.timers
-            count += len(events)
-            if run_id == chain[-1][0]:
+            if run_id == newest.run_id and newest.status == WorkflowExecutionStatus.RUNNING:
                 await _add_pending(client, task_id, run_id, reading)
+                timers = reading.timers
+            else:
+                reading.abandon(events[-1].event_time.ToMilliseconds())
             found.extend(reading.rows.values())
     except RPCError as error:
         if error.status == RPCStatusCode.NOT_FOUND:
             raise TaskNotFound(task_id) from error
         raise Unavailable(f"Temporal does not answer ({error.status.name.lower()}): {error.message}") from error
+    count = sum(len(events) for _, events in chain)
     return TaskHistory(attempts=tuple(found), timers=tuple(timers.values()), runs=len(chain), events=count)
 
 
-async def _chain(client: Client, task_id: str) -> list[tuple[str, list[HistoryEvent]]]:
-    """Return the runs with their events, the oldest first. Only the newest is found by the task's id alone."""
-    newest = await client.get_workflow_handle(task_id).describe()
-    run_id: str = newest.run_id
+async def _chain(client: Client, task_id: str, run_id: str) -> list[tuple[str, list[HistoryEvent]]]:
+    """Return the runs up to this one with their events, the oldest first."""
     chain = [(run_id, await _events(client, task_id, run_id))]
     while run_id := chain[0][1][0].workflow_execution_started_event_attributes.continued_execution_run_id:
         try:
@@ -121,6 +121,13 @@ class _Reading:
             self.timers.pop(event.timer_fired_event_attributes.started_event_id, None)
         elif kind == EventType.EVENT_TYPE_TIMER_CANCELED:
             self.timers.pop(event.timer_canceled_event_attributes.started_event_id, None)
+
+    def abandon(self, at_ms: int) -> None:
+        """Close what was open when the run closed: nobody begins it any more, and no result of it is taken."""
+        changes = {"outcome": "cancelled", "ended_at_ms": at_ms, "problem": "its history ended first", "until_ms": None}
+        for event_id, row in self.rows.items():
+            if row.outcome == "open":
+                self.rows[event_id] = row.model_copy(update=changes)
 
     def _change(self, scheduled_event_id: int, **changes: object) -> None:
         self.rows[scheduled_event_id] = self.rows[scheduled_event_id].model_copy(update=changes)
