@@ -119,7 +119,7 @@ class TimelineTeller:
         for judgement in judgements:
             held = ("held  ", _GOOD) if judgement.held else ("BROKEN", _BAD)
             found = "" if judgement.held else f" — found: {judgement.found}"
-            self._line(Text.assemble((f"{judgement.promise:<4}", "bold"), held, f"  {judgement.claim}{found}"))
+            self._line(Text.assemble((f"{judgement.promise:<6}", "bold"), held, f"  {judgement.claim}{found}"))
         broken = sum(not judgement.held for judgement in judgements)
         if broken:
             self._line(Text(f"{broken} of {len(judgements)} did not hold.", style=_BAD))
