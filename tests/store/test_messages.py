@@ -23,7 +23,7 @@ async def test_a_message_is_stored_once_and_shown_with_its_admission(store: SqlS
     assert await store.admission(task, "m1") == Admission(digest=message_digest(said), number=2)
     assert await store.admission(task, "m2") is None
     (stored,) = await store.events_after(task, 1, 10)
-    assert stored.entries == (UserEntry(message=said),)
+    assert stored.subject == UserEntry(message=said)
     assert await store.read_entry(task, message_digest(said)) == UserEntry(message=said)
 
 
@@ -31,13 +31,13 @@ async def test_an_admission_may_come_before_its_body(store: SqlStore) -> None:
     task = await new_task(store)
     said = message("m1")
     await store.write(batch(task, admitted(2, said)), 200)
-    assert [stored.entries for stored in await store.events_after(task, 1, 10)] == [()]
+    assert [stored.subject for stored in await store.events_after(task, 1, 10)] == [None]
     with pytest.raises(StoreBehind):
         await store.read_entry(task, message_digest(said))
     with pytest.raises(MessageConflict):
         await store.write(batch(task, messages=(message("m1", "else"),)), 210)
     await store.write(batch(task, messages=(said,)), 220)
-    assert [stored.entries for stored in await store.events_after(task, 1, 10)] == [(UserEntry(message=said),)]
+    assert [stored.subject for stored in await store.events_after(task, 1, 10)] == [UserEntry(message=said)]
     assert await store.admission(task, "m1") == Admission(digest=message_digest(said), number=2)
 
 
@@ -76,7 +76,7 @@ async def test_equal_texts_under_two_ids_are_two_messages(store: SqlStore) -> No
     task = await new_task(store)
     one, two = message("m1"), message("m2")
     await store.write(batch(task, admitted(2, one), admitted(3, two), messages=(one, two)), 200)
-    assert [stored.entries[0] for stored in await store.events_after(task, 1, 10)] == [
+    assert [stored.subject for stored in await store.events_after(task, 1, 10)] == [
         UserEntry(message=one),
         UserEntry(message=two),
     ]

@@ -11,7 +11,11 @@ from perdure.core.ports import StoredEvent
 
 @dataclass(frozen=True)
 class TaskEvent:
-    """One numbered event (P6). `at_ms` is in milliseconds since the epoch; `entries` is what came to the transcript."""
+    """One numbered event (P6).
+
+    `at_ms` is in milliseconds since the epoch. `entries` is what came to the transcript with it, `subject` the
+    message, reply or result that it is about.
+    """
 
     number: int
     kind: LogKind
@@ -20,12 +24,13 @@ class TaskEvent:
     turn: int
     data: dict[str, JsonValue]
     entries: tuple[Entry, ...] = ()
+    subject: Entry | None = None
 
     @classmethod
     def of(cls, stored: StoredEvent) -> "TaskEvent":
         """Return the event of a stored row."""
         row = stored.event
-        return cls(row.number, row.kind, row.at_ms, row.run, row.turn, dict(row.data), stored.entries)
+        return cls(row.number, row.kind, row.at_ms, row.run, row.turn, dict(row.data), stored.entries, stored.subject)
 
     @property
     def help_id(self) -> str:
@@ -38,7 +43,8 @@ class TaskEvent:
         for name in ("text", "message", "reason"):
             if self.data.get(name):
                 return str(self.data[name])
-        return "\n".join(filter(None, (_text(entry) for entry in self.entries)))
+        about = (self.subject,) if self.subject is not None else self.entries
+        return "\n".join(filter(None, (_text(entry) for entry in about)))
 
 
 def _text(entry: Entry) -> str:

@@ -93,7 +93,7 @@ def _told_of_attempt(event: TaskEvent) -> tuple[str, str]:
         case "tool.started":
             return who, f"{attempt} begins, key {data.get('key')}"
         case "tool.finished":
-            return who, f"{data.get('status')}: {one_line(event.text)}" if event.entries else str(data.get("status"))
+            return who, f"{data.get('status')}: {one_line(event.text)}" if event.text else str(data.get("status"))
         case "tool.in_doubt":
             return who, f"outcome unknown, key {data.get('key')}: {one_line(str(data.get('reason')))}"
         case "tool.key_closed":

@@ -245,10 +245,15 @@ class ModelCallRow(Frozen):
 
 
 class StoredEvent(Frozen):
-    """A log row with the entries that came to stand with it, in order."""
+    """A log row with the entries that came to stand with it, in order.
+
+    `subject` is the entry that the row is about (its `digest`): an admitted message before it is promoted, a result
+    that waits for an earlier sibling's. None where the row is about none, or its body came later.
+    """
 
     event: LogEvent
     entries: tuple[Entry, ...] = ()
+    subject: Entry | None = None
 
 
 class Store(Protocol):

@@ -68,27 +68,26 @@ _REACHED = select(tasks.c.task_id, tasks.c.contiguous, tasks.c.terminal_number).
 
 
 def events_after(connection: Connection, task_id: str, number: int, limit: int) -> tuple[StoredEvent, ...]:
-    """Return up to `limit` rows past `number`, never across a gap (P6), each with its entries."""
+    """Return up to `limit` rows past `number`, never across a gap (P6), each with its entries and its subject."""
     page = {"of_task": task_id, "after": number, "upto": number + limit}
     rows = [LogEvent.model_validate_json(text) for text in connection.execute(_EVENTS, page).scalars()]
-    shown = [_shown(row) for row in rows]
-    bodies = _bodies(connection, task_id, sorted({digest for digests in shown for digest in digests}))
-    return tuple(StoredEvent(event=row, entries=_entries(row, shown[at], bodies)) for at, row in enumerate(rows))
+    named = {ref.digest for row in rows for ref in row.entries} | {_subject(row) for row in rows}
+    bodies = _bodies(connection, task_id, sorted(named - {""}))
+    return tuple(
+        StoredEvent(event=row, entries=_entries(row, bodies), subject=bodies.get(_subject(row))) for row in rows
+    )
 
 
-def _shown(row: LogEvent) -> tuple[str, ...]:
-    """The digests of the entries to show with a row; an admitted message is shown before it is promoted."""
+def _subject(row: LogEvent) -> str:
     digest = row.data.get("digest")
-    if row.kind == "message.admitted" and isinstance(digest, str):
-        return (digest,)
-    return tuple(ref.digest for ref in row.entries)
+    return digest if isinstance(digest, str) else ""
 
 
-def _entries(row: LogEvent, shown: tuple[str, ...], bodies: dict[str, Entry]) -> tuple[Entry, ...]:
-    found = tuple(bodies[digest] for digest in shown if digest in bodies)
-    if row.entries and len(found) != len(shown):  # only a message may be stored after the row that admits it
-        raise StoreBehind(f"P6: the store lacks the body of an entry that came with row {row.number}")
-    return found
+def _entries(row: LogEvent, bodies: dict[str, Entry]) -> tuple[Entry, ...]:
+    try:
+        return tuple(bodies[ref.digest] for ref in row.entries)
+    except KeyError as missing:
+        raise StoreBehind(f"P6: the store lacks the body of an entry that came with row {row.number}") from missing
 
 
 def _bodies(connection: Connection, task_id: str, digests: list[str]) -> dict[str, Entry]:
