@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from perdure.store import SqlStore, open_store
 
-SERVER = os.environ.get("PERDURE_TEST_POSTGRES_URL")
+SERVER = os.environ.get("PERDURE_TEST_POSTGRES_URL") or None
 
 
 async def _run(url: str, *statements: str) -> None:

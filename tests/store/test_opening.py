@@ -1,5 +1,8 @@
 """URLs, files and their modes; what a database that does not answer looks like."""
 
+import asyncio
+import fcntl
+import os
 import sqlite3
 from pathlib import Path
 
@@ -10,6 +13,7 @@ from sqlalchemy.exc import DatabaseError
 from perdure.core import limits
 from perdure.core.errors import ConfigurationError, StoreUnavailable
 from perdure.store import open_store
+from perdure.store.postgres import PostgresBackend
 from tests.store.building import batch, new_task, numbers, row
 
 
@@ -127,3 +131,34 @@ async def test_a_lost_connection_is_unavailable_and_then_works(postgres_url: str
     assert await numbers(store, task) == [1, 2]
     await store.close()
     await other.close()
+
+
+async def test_a_cancelled_caller_leaves_a_transaction_that_ends_by_itself(postgres_url: str) -> None:
+    store = await open_store(postgres_url)
+    backend = store._backend
+    assert isinstance(backend, PostgresBackend)
+    task = await new_task(store)
+    writing = asyncio.create_task(store.write(batch(task, row(2)), 200))
+    while not backend._running:  # noqa: ASYNC110 -- no event tells it
+        await asyncio.sleep(0)
+    writing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    await store.close()
+    store = await open_store(postgres_url)
+    assert await numbers(store, task) == [1, 2]
+    await store.close()
+
+
+async def test_one_process_at_a_time_prepares_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "perdure.db"
+    holder = os.open(f"{path}.migrating", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(holder, fcntl.LOCK_EX)
+    opening = asyncio.create_task(open_store(f"sqlite:///{path}"))
+    done, _ = await asyncio.wait([opening], timeout=0.2)
+    assert not done
+    assert not path.exists()
+    os.close(holder)
+    store = await opening
+    assert path.exists()
+    await store.close()
