@@ -16,4 +16,245 @@ class Requirement:
     missing: str = ""
 
 
-REQUIREMENTS: dict[str, Requirement] = {}
+REQUIREMENTS: dict[str, Requirement] = {
+    "P1": Requirement(
+        "No lost input: an acknowledged message is acted on once, in its lane's order, or taken back, or listed as open.",
+        (
+            "core/test_rules_messages.py::test_p1_a_waiting_message_is_recognised_however_long_it_waits",
+            "core/test_rules_messages.py::test_p1_the_same_id_with_other_content_is_refused",
+            "core/test_rules_messages.py::test_p1_the_same_message_again_changes_nothing",
+            "core/test_rules_messages.py::test_p1_the_terminal_row_lists_what_was_not_acted_on",
+            "temporal/test_inbox.py::test_a_resend_changes_nothing_and_other_content_is_refused",
+            "temporal/test_inbox.py::test_an_id_from_long_ago_is_looked_up_in_the_store",
+            "temporal/test_inbox.py::test_many_senders_at_once_lose_nothing",
+            "temporal/test_inbox.py::test_early_messages_join_the_starts_own",
+            "retail/test_conversations.py::test_no_kill_makes_a_difference",
+            "temporal/test_store_failures.py::test_a_send_says_at_once_that_the_store_fails_and_a_resend_tells",
+        ),
+    ),
+    "P2": Requirement(
+        "No repeated answer: a recorded model answer is never asked for again; a cut call is a new, visible attempt.",
+        (
+            "temporal/test_crash.py::test_killed_in_the_middle_of_everything",
+            "store/test_model_calls.py::test_the_first_reply_stands_and_later_attempts_get_it",
+            "temporal/test_crash.py::test_killed_between_a_commit_and_its_telling",
+        ),
+    ),
+    "P3": Requirement(
+        "No repeated effect: a call not safe to repeat is begun once, or again after its check closed the key.",
+        (
+            "core/test_rules_calls.py::test_p3_a_closed_key_is_followed_by_the_next",
+            "core/test_rules_messages.py::test_p3_a_task_id_that_could_share_keys_is_refused",
+            "core/test_effects.py::test_p3_another_request_under_the_same_key_is_refused",
+            "core/test_rules_calls.py::test_p3_every_attempt_at_a_call_has_its_key",
+            "core/test_effects.py::test_p3_keys_differ_in_every_part",
+            "retail/test_conversations.py::test_no_kill_makes_a_difference",
+            "temporal/test_crash.py::test_killed_in_the_middle_of_everything",
+            "store/test_processes.py::test_of_two_processes_exactly_one_begins_a_once_call",
+            "demo/test_demo.py::test_killed_twice_the_customer_gets_one_replacement",
+            "store/test_effects.py::test_a_once_call_is_begun_once_and_then_in_doubt",
+        ),
+    ),
+    "P4": Requirement(
+        "No guessed effect: what cannot be known is asked of the tool's check, else said to be unknown.",
+        (
+            "core/test_rules_calls.py::test_p4_a_call_that_only_reads_and_fails_is_an_error",
+            "core/test_rules_calls.py::test_p4_a_call_that_only_reads_leaves_no_doubt",
+            "core/test_rules_calls.py::test_p4_a_retry_beside_a_doubted_twin_only_resolves",
+            "core/test_rules_calls.py::test_p4_an_unknown_outcome_is_said_and_never_begun_again",
+            "core/test_rules_calls.py::test_p4_before_it_gives_up_it_finds_out_what_happened",
+            "core/test_rules_calls.py::test_p4_twins_of_a_doubted_call_begin_under_no_new_key",
+            "core/test_rules_calls.py::test_p4_when_even_that_fails_the_outcome_is_unknown",
+            "retail/test_conversations.py::test_no_kill_makes_a_difference",
+            "temporal/test_stopping.py::test_a_stopped_call_is_resolved_by_its_check",
+            "temporal/test_failures.py::test_a_tool_that_raises_is_tried_again_as_its_class_allows",
+            "store/test_effects.py::test_a_closed_key_keeps_refusing_and_its_late_result_is_seen",
+        ),
+    ),
+    "P5": Requirement(
+        "One end: each run ends once, each task has one terminal state, stored before the workflow returns.",
+        (
+            "core/test_rules_runs.py::test_p5_a_task_is_created_once",
+            "core/test_cases_races.py::test_p5_after_the_terminal_state_nothing_is_taken_in",
+            "core/test_rules_runs.py::test_p5_cancel_is_terminal_from_everywhere",
+            "core/test_rules_runs.py::test_p5_cancel_while_it_winds_down_waits_for_what_flies",
+            "temporal/test_stopping.py::test_a_cancel_is_terminal_whoever_asks",
+            "temporal/test_stopping.py::test_cancel_exactly_when_an_activity_completes",
+            "temporal/test_inbox.py::test_a_terminal_task_in_the_store_starts_nothing_again",
+            "store/test_log.py::test_nothing_follows_a_terminal_status",
+        ),
+    ),
+    "P6": Requirement(
+        "Gapless events: numbered 1, 2, 3…; who saw n gets n+1, across restarts and continue-as-new.",
+        (
+            "temporal/test_path.py::test_store_and_workflow_agree_on_every_row",
+            "temporal/test_continuing.py::test_sixty_turns_over_several_histories_are_one_task",
+            "store/test_log.py::test_readers_get_the_contiguous_prefix_only",
+            "store/test_concurrency.py::test_rows_written_in_any_order_at_once_leave_no_gap",
+        ),
+    ),
+    "P7": Requirement(
+        "Bounded: everything has a limit, in one file, with its reason; history per turn does not grow.",
+        (
+            "core/test_rules_calls.py::test_p7_doubts_are_bounded",
+            "core/test_retry.py::test_p7_every_delay_is_bounded",
+            "core/test_rules_calls.py::test_p7_keys_that_close_again_and_again_come_to_an_end",
+            "core/test_rules_messages.py::test_p7_the_inbox_is_bounded",
+            "core/test_cases_field.py::test_p7_the_state_does_not_grow_with_the_conversation",
+            "temporal/test_path.py::test_a_turn_costs_two_activities_and_no_input_grows",
+            "temporal/test_failures.py::test_large_results_are_kept_and_shown_cut",
+            "temporal/test_inbox.py::test_a_full_inbox_refuses_and_says_so",
+        ),
+    ),
+    "P8": Requirement(
+        "Quiet waiting: a task that waits for a person uses no worker, no activity and no timer.",
+        (
+            "demo/test_demo.py::test_killed_only_while_waiting_every_activity_has_one_attempt",
+            "temporal/test_crash.py::test_an_idle_workers_death_delays_nothing",
+        ),
+    ),
+    "P9": Requirement(
+        "Stop means stop: after an acknowledged stop no call of that run begins.",
+        (
+            "core/test_rules_calls.py::test_p9_a_full_account_of_doubts_begins_nothing_more_in_its_turn",
+            "core/test_rules_runs.py::test_p9_a_reply_that_comes_after_the_stop_begins_none_of_its_calls",
+            "core/test_rules_runs.py::test_p9_a_run_that_winds_down_is_continued_behind_its_fence",
+            "core/test_rules_runs.py::test_p9_a_stop_fences_its_run_and_reaches_what_flies",
+            "core/test_rules_runs.py::test_p9_nothing_is_asked_once_the_run_is_out_of_time",
+            "temporal/test_stopping.py::test_after_an_acknowledged_stop_nothing_reaches_the_outside",
+            "temporal/test_store_failures.py::test_a_stop_is_not_acknowledged_before_its_fence_stands",
+            "temporal/test_stopping.py::test_during_a_backoff_no_further_request_is_made",
+        ),
+    ),
+    "P10": Requirement(
+        "Fast recovery: a supervised worker's death is acted on at once.",
+        ("core/test_retry.py::test_p10_the_first_loss_in_a_row_does_not_wait",),
+        missing="Built with the supervisor; the policy that the first loss does not wait is tested.",
+    ),
+    "P11": Requirement(
+        "Same decisions: a replay gives the same commands in the same order with the same arguments.",
+        (
+            "temporal/test_replay.py::test_an_eventful_task_replays_with_and_without_the_core_passed_through",
+            "temporal/test_replay.py::test_a_machine_that_decides_otherwise_is_seen",
+            "temporal/test_replay.py::test_a_start_that_says_otherwise_is_seen",
+        ),
+        missing="The replay check that ships, over recorded histories of every release, comes later.",
+    ),
+    "R1": Requirement(
+        "tail is the number of admission or latest move; head that of the latest end without an answer.",
+        (
+            "core/test_rules_messages.py::test_r1_an_answered_end_leaves_the_head",
+            "core/test_rules_messages.py::test_r1_tail_is_the_admission_until_a_move",
+        ),
+    ),
+    "R2": Requirement(
+        "Pending until promoted or withdrawn; runnable with tail > head, else parked.",
+        ("core/test_rules_messages.py::test_r2_parked_is_pending_behind_the_head",),
+    ),
+    "R3": Requirement(
+        "Admission is durable before it is acknowledged; promotion and transcript entry are one step.",
+        (
+            "core/test_rules_messages.py::test_r3_a_message_is_promoted_only_once_it_is_stored",
+            "core/test_rules_messages.py::test_r3_an_answer_waits_for_messages_that_are_not_durable_yet",
+            "core/test_rules_messages.py::test_r3_promotion_and_entry_are_one_row",
+            "temporal/test_store_failures.py::test_a_send_says_at_once_that_the_store_fails_and_a_resend_tells",
+        ),
+    ),
+    "R4": Requirement(
+        "Steers join at the top of the next turn, queued messages one at a time after an answer.",
+        (
+            "core/test_rules_messages.py::test_r4_all_steers_join_at_the_next_turn_in_order",
+            "core/test_rules_messages.py::test_r4_queued_messages_join_one_at_a_time_after_an_answer",
+            "core/test_rules_messages.py::test_r4_steers_that_are_not_durable_hold_back_later_ones",
+            "core/test_rules_messages.py::test_r4_the_next_message_takes_everything_parked_with_it",
+        ),
+    ),
+    "R5": Requirement(
+        "A move to steer is recorded, and moves the tail, even for a message already there.",
+        ("core/test_rules_messages.py::test_r5_a_move_is_recorded_even_for_a_steer",),
+    ),
+    "R6": Requirement(
+        "Cancel withdraws one message; stop ends the run and parks what is pending.",
+        (
+            "core/test_rules_messages.py::test_r6_a_run_whose_messages_are_all_taken_back_ends",
+            "core/test_rules_messages.py::test_r6_cancel_withdraws_one_message",
+            "core/test_rules_messages.py::test_r6_taking_back_what_does_not_wait_is_refused",
+        ),
+    ),
+    "R7": Requirement(
+        "A wake is a hint: no run opens without work.",
+        ("core/test_rules_messages.py::test_r7_no_run_opens_without_work",),
+    ),
+    "R8": Requirement(
+        "run.started is logged before any promotion; exactly one end follows.",
+        (
+            "core/test_rules_runs.py::test_r8_run_started_comes_before_any_promotion_and_one_end_after",
+            "core/test_rules_runs.py::test_r8_the_state_says_that_an_end_is_still_owed",
+        ),
+    ),
+    "R9": Requirement(
+        "An end without an answer starts nothing; what is admitted after its commit is runnable.",
+        ("core/test_rules_runs.py::test_r9_an_unanswered_end_starts_nothing",),
+    ),
+    "R10": Requirement(
+        "Ends are answered, failed with a reason, stopped; an interruption is none.",
+        (
+            "core/test_rules_runs.py::test_r10_a_truncated_reply_begins_none_of_its_calls",
+            "core/test_rules_runs.py::test_r10_an_empty_reply_answers_with_nothing",
+            "core/test_rules_runs.py::test_r10_reason_codes",
+        ),
+    ),
+    "R11": Requirement(
+        "A stop is recorded when a run is open or about to open; a stopped task stays stopped.",
+        (
+            "core/test_rules_runs.py::test_r11_a_second_stop_records_nothing_more",
+            "core/test_rules_runs.py::test_r11_with_nothing_to_stop_nothing_is_recorded",
+        ),
+    ),
+    "R12": Requirement(
+        "Only proven deaths alone count; shared ones lead to quarantine; at the limit failed(crash_loop).",
+        (
+            "core/test_rules_runs.py::test_r12_a_clean_shutdown_counts_nothing_and_does_not_wait",
+            "core/test_rules_runs.py::test_r12_a_turn_with_a_crash_takes_nothing_off",
+            "core/test_rules_runs.py::test_r12_a_turn_without_a_crash_takes_off_one",
+            "core/test_rules_runs.py::test_r12_after_a_crash_loop_the_task_stays_in_quarantine",
+            "core/test_rules_runs.py::test_r12_one_death_counts_once_however_many_attempts_it_cut",
+            "core/test_rules_runs.py::test_r12_only_deaths_alone_count_and_the_limit_parks",
+            "core/test_rules_runs.py::test_r12_shared_deaths_do_not_count_but_lead_to_quarantine",
+            "temporal/test_shutdown.py::test_during_a_model_call",
+        ),
+        missing="Who proves a death, and the quarantine workers, come with the supervisor.",
+    ),
+    "R13": Requirement(
+        "After an unanswered end the task waits for input and goes on, or fails by setting.",
+        (
+            "core/test_rules_runs.py::test_r13_after_an_answer",
+            "core/test_rules_runs.py::test_r13_after_an_unanswered_end_a_person_is_asked",
+            "core/test_rules_runs.py::test_r13_on_unanswered_fail_is_terminal",
+            "temporal/test_failures.py::test_a_refused_request_ends_the_run_and_the_next_message_goes_on",
+            "temporal/test_failures.py::test_an_agent_may_fail_its_task_instead",
+        ),
+    ),
+    "R14": Requirement(
+        "A tool call has exactly one result before the next model call.",
+        (
+            "models/test_wire_requests.py::test_r14_a_broken_transcript_is_not_sent",
+            "core/test_rules_calls.py::test_r14_a_call_that_must_run_alone_waits_also_for_one_that_is_looked_up",
+            "core/test_rules_calls.py::test_r14_a_call_that_was_resolved_again_and_again_keeps_one_result",
+            "core/test_rules_calls.py::test_r14_an_unanswered_run_leaves_calls_that_the_next_one_resolves_first",
+            "core/test_rules_calls.py::test_r14_calls_beyond_the_limit_get_an_error_each",
+            "core/test_rules_calls.py::test_r14_calls_run_in_order_and_beside_each_other_only_where_all_allow_it",
+            "core/test_rules_calls.py::test_r14_no_model_call_before_the_last_result",
+            "core/test_rules_calls.py::test_r14_results_stand_in_call_order_whatever_their_order_of_completion",
+            "temporal/test_failures.py::test_one_of_three_in_parallel_raises_and_drops_no_sibling",
+        ),
+    ),
+    "R15": Requirement(
+        "State shapes carry a version; old samples can be read.",
+        (
+            "core/test_state_samples.py::test_r15_samples_of_every_version_can_be_read",
+            "core/test_state_samples.py::test_r15_the_present_version_has_a_sample_of_every_mode",
+            "core/test_state_samples.py::test_r15_unknown_fields_and_versions_are_refused",
+        ),
+    ),
+}
