@@ -18,7 +18,7 @@ class Requirement:
 
 REQUIREMENTS: dict[str, Requirement] = {
     "P1": Requirement(
-        "No lost input: an acknowledged message is acted on once, in its lane's order, or taken back, or listed as open.",
+        "No lost input: an acknowledged message is acted on once, in lane order, or taken back, or listed as open.",
         (
             "core/test_rules_messages.py::test_p1_a_waiting_message_is_recognised_however_long_it_waits",
             "core/test_rules_messages.py::test_p1_the_same_id_with_other_content_is_refused",
