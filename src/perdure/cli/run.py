@@ -17,7 +17,6 @@ from typing import Annotated
 
 import typer
 
-from perdure.app.agent import Agent
 from perdure.app.app import App, open_app
 from perdure.app.kept_worker import kept_worker
 from perdure.app.loading import load_agent
@@ -28,9 +27,14 @@ from perdure.cli.output import JsonOutput, Outcome, Output, TimelineOutput, note
 from perdure.cli.places import Origin, command, existing_store, origin_of, remember, worker_log
 from perdure.cli.reading import read_log
 from perdure.cli.signals import Interrupted, first_of, until_signal
-from perdure.core.errors import ConfigurationError, InvalidInput, RunFailed, TaskClosed, TaskNotFound
+from perdure.core.errors import ConfigurationError, InvalidInput, RunFailed, TaskClosed, TaskNotFound, Unavailable
 from perdure.core.ports import TaskRow
 from perdure.core.state import TERMINAL
+from perdure.temporal.embedded import find_record
+from perdure.temporal.settings import EmbeddedSettings
+
+TEMPORAL_LOOK_S = 0.5
+"""How often it is looked whether the Temporal that is used is still there; a look reads one small file."""
 
 
 def run(
@@ -95,6 +99,10 @@ async def _run(request: _Request) -> int:
         note(f"task {request.task_id} is kept; go on with: {request.resume_command}")
         request.output.outcome(Outcome("interrupted", request.task_id, exit_code=code))
         return code
+    except Unavailable:
+        if request.task_id and not request.told:
+            note(f"task {request.task_id} is kept; go on with: {request.resume_command}")
+        raise
     return outcome.exit_code
 
 
@@ -139,10 +147,28 @@ async def _answered(request: _Request, settings: Settings) -> Outcome:
         kept_worker(origin.reference, settings.home, folder=origin.folder, log=log, on_change=note) as worker,
     ):
         note(f"worker {worker.pid} works for {agent.id}; its log is {log}")
-        return await first_of(_given(request, app, agent), worker.watch())
+        given = first_of(_given(request, app), worker.watch())
+        return await first_of(given, _until_temporal_ends(settings))
 
 
-async def _given(request: _Request, app: App, agent: Agent) -> Outcome:
+async def _until_temporal_ends(settings: Settings) -> None:
+    """Raise `Unavailable` when the embedded Temporal is gone, or belongs to another process than when this began.
+
+    One that was joined ends with its owner. Taking its place was refused: the worker child would have to move too,
+    and the same command, given again, does all that.
+    """
+    if not isinstance(settings.temporal, EmbeddedSettings):
+        await asyncio.Event().wait()  # the SDK reconnects to a remote one by itself
+        return
+    used = find_record(settings.temporal.database)
+    while find_record(settings.temporal.database) == used:  # noqa: ASYNC110 - another process ends it, and sets no event
+        await asyncio.sleep(TEMPORAL_LOOK_S)
+    joined = used is not None and used.owner_pid != os.getpid()
+    why = f" with process {used.owner_pid}, which had started it" if used is not None and joined else " by itself"
+    raise Unavailable(f"the embedded Temporal has ended{why}")
+
+
+async def _given(request: _Request, app: App) -> Outcome:
     """Give the message and follow the task."""
     past = 0
     if request.resume is None:
