@@ -58,3 +58,16 @@ async def test_an_ended_task_calls_no_model(store: SqlStore) -> None:
 async def test_a_reply_of_an_unknown_task_means_a_store_behind(store: SqlStore) -> None:
     with pytest.raises(StoreBehind):
         await store.record_reply("nowhere", 1, 1, reply(), 200)
+
+
+async def test_start_rows_are_read_in_the_order_of_turn_and_attempt(store: SqlStore) -> None:
+    task = await new_task(store)
+    for turn, attempt, worker in ((2, 1, "worker-1"), (1, 1, "worker-1"), (1, 2, "worker-2")):
+        assert await store.begin_model(batch(task), 1, turn, attempt, worker, 200) is None
+    calls = await store.model_calls(task)
+    assert [(call.turn, call.attempt, call.worker) for call in calls] == [
+        (1, 1, "worker-1"),
+        (1, 2, "worker-2"),
+        (2, 1, "worker-1"),
+    ]
+    assert await store.model_calls("nowhere") == ()
