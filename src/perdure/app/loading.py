@@ -4,6 +4,7 @@ A module that acts when it is imported (runs an event loop, opens an app, exits)
 is refused with a text that says so.
 """
 
+import asyncio
 import importlib
 import os
 import sys
@@ -16,6 +17,10 @@ importing: ContextVar[str | None] = ContextVar("importing", default=None)
 """The reference whose module is being imported; `open_app` refuses to run meanwhile."""
 
 EXAMPLE = "module:agent, as in shop.agents:support"
+
+
+_LOOP_IN_LOOP = ("running event loop", "another loop is running")
+"""What asyncio says to whoever starts a loop within a loop."""
 
 
 def load_agent(reference: str) -> Agent:
@@ -41,7 +46,7 @@ def _imported(module_name: str, reference: str) -> object:
         sys.path.insert(0, folder)
     token = importing.set(reference)
     try:
-        return importlib.import_module(module_name)
+        return _import(module_name)
     except ConfigurationError:
         raise
     except ModuleNotFoundError as error:
@@ -51,11 +56,26 @@ def _imported(module_name: str, reference: str) -> object:
     except SystemExit as error:
         raise ConfigurationError("AGENT", acts_on_import(module_name, "it exits")) from error
     except Exception as error:
+        if isinstance(error, RuntimeError) and any(words in str(error) for words in _LOOP_IN_LOOP):
+            raise ConfigurationError("AGENT", acts_on_import(module_name, "it runs an event loop")) from error
         raise ConfigurationError(
             "AGENT", f"importing module {module_name!r} failed: {type(error).__name__}: {error}"
         ) from error
     finally:
         importing.reset(token)
+
+
+def _import(module_name: str) -> object:
+    """Import within a running event loop, so that a module that runs one of its own fails instead of acting."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(_import_in_loop(module_name))
+    return importlib.import_module(module_name)
+
+
+async def _import_in_loop(module_name: str) -> object:
+    return importlib.import_module(module_name)
 
 
 def acts_on_import(module_name: str, what: str) -> str:
