@@ -133,6 +133,16 @@ def test_p7_keys_that_close_again_and_again_come_to_an_end() -> None:
     assert task.model.turn == 2
 
 
+def test_p7_deaths_close_more_keys_than_failures_and_come_to_an_end_too() -> None:
+    task = calling("refund")
+    for _ in range(limits.KEYS_PER_CALL_MAX):
+        task.tool_fails(0, "worker_lost", begun=True)
+        task.finish(0, "closed")
+    assert len(set(keys(task))) == limits.KEYS_PER_CALL_MAX
+    assert task.transcript[-1].startswith("not_begun: Not done")
+    assert task.model.turn == 2
+
+
 def test_b26_keys_differ_where_the_models_own_ids_repeat() -> None:
     task = calling(call("refund", call_id="same"))
     task.finish(0)

@@ -47,6 +47,9 @@ MESSAGE_IDS_REMEMBERED = 256
 CALLS_PER_TURN_MAX = 32
 """Tool calls that one model reply may ask for; further ones get an error result."""
 
+KEYS_PER_CALL_MAX = 20
+"""Keys of one call, each closed by the tool's check after a death: more deaths in one call are no accident."""
+
 DOUBTS_MAX = 100
 """Unknown outcomes a task remembers. One that has more is in no state to go on without a person."""
 
@@ -83,7 +86,7 @@ HEARTBEAT_TIMEOUT_S = 30.0
 WORKFLOW_TASK_TIMEOUT_S = 2.0
 """A worker killed inside a workflow task is waited for this long (Temporal's default of 10 s cost 7.4 s)."""
 
-STICKY_TIMEOUT_S = 2.0
+STICKY_TIMEOUT_S = 1.0
 """How long a workflow task waits for the worker that has the workflow cached; Temporal's default of 10 s is what a
 death costs without a supervisor, and a replay elsewhere costs milliseconds."""
 

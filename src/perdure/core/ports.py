@@ -261,8 +261,9 @@ class Store(Protocol):
 
     Raises `StoreUnavailable` where the database does not answer, `StoreAhead` where another row stands under a
     number or key, `StoreBehind` where confirmed rows are missing. A write that returns is synced to disk, but for two
-    beginnings: a model call's first attempt and a `read` call's. They survive the death of every process, and a power
-    cut once their end is recorded; before that nothing depends on them, for the workflow has confirmed nothing.
+    beginnings: a model call's first attempt and a `read` call's. They survive the death of every worker, and that of
+    the database or the machine once their end is recorded; before that nothing depends on them, for the workflow has
+    confirmed nothing and writes the same again.
     """
 
     async def write(self, batch: Batch, at_ms: int) -> None:

@@ -60,8 +60,9 @@ class Outcome(Frozen):
 
 
 class CallState(Frozen):
-    """One tool call of a turn. Open until `outcome` is set; `generation` counts its keys.
+    """One tool call of a turn. Open until `outcome` is set.
 
+    `generation` counts its keys, `failures` the failed attempts that were its own fault.
     `ops` is None before its first attempt and while it rests (a person is asked, or its run ended). `asked` holds
     the id of the help request that it waits for. `resolving` once its attempts only find out what became of it.
     `problem` is why its latest attempt failed.
@@ -73,6 +74,7 @@ class CallState(Frozen):
     arguments_digest: str
     question: str | None = None
     generation: int = 1
+    failures: int = 0
     attempts: int = 0
     ops: Attempts | None = None
     asked: str | None = None

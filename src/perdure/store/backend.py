@@ -23,8 +23,8 @@ class Backend(Protocol):
     async def write(self, work: Callable[[Connection], T], *, synced: bool = True) -> T:
         """Run `work` in a writing transaction; synced to disk when this returns.
 
-        Without `synced` it survives the death of every process at once, and a power cut from the next synced write
-        on: the log that both are written to is synced as a whole.
+        Without `synced` it survives the death of this process at once, and that of the database server or the machine
+        from the next synced write on: the log that both are written to is synced as a whole.
         """
         ...
 

@@ -14,7 +14,15 @@ from temporalio.exceptions import (
 )
 
 from perdure.core.digests import cut_text, safe_text
-from perdure.core.errors import BegunError, Diverged, Fenced, ModelError, PerdureError, StoreUnavailable
+from perdure.core.errors import (
+    BegunError,
+    ConfigurationError,
+    Diverged,
+    Fenced,
+    InvalidInput,
+    ModelError,
+    StoreUnavailable,
+)
 from perdure.core.failure import Failure, FailureKind
 from perdure.core.limits import PROBLEM_BYTES_MAX
 
@@ -60,8 +68,9 @@ def classify(error: Exception, effect: str | None = None) -> Failure:
             after_ms = None if error.retry_after_s is None else int(error.retry_after_s * 1000)
             kind = "model_transient" if error.retryable else "model_permanent"
             return Failure(kind=kind, message=message, retry_after_ms=after_ms)
-        case PerdureError():
-            kind = "internal"
+        case InvalidInput() if not isinstance(error, ConfigurationError):
+            # Content that the store refuses will be refused again.
+            kind = "diverged"
         case _:
             kind = "internal"
     return Failure(kind=kind, message=message)

@@ -9,7 +9,7 @@ from perdure.core.machine.admission import wind_down
 from perdure.core.machine.attempts import count_crash, next_attempt, out_of_time
 from perdure.core.machine.closing import close_call
 from perdure.core.machine.draft import Draft, made_result, problem_text
-from perdure.core.retry import Again, GiveUp, after_failure
+from perdure.core.retry import SPENDS, Again, GiveUp, after_failure
 from perdure.core.state import Attempts, CallState, Doubt, Ending, HelpRequest, Outcome
 
 
@@ -138,11 +138,12 @@ def tool_finished(draft: Draft, event: events.ToolFinished) -> None:
 def _key_closed(draft: Draft, call: CallState) -> None:
     """The call did not happen and never will under this key: it may begin anew under the next one (P3).
 
-    As often as its tool's policy allows attempts: a call that fails each time after it began must end (P7).
+    As often as its tool's policy allows failures of its own; a worker's death is none, but even those end (P7).
     """
     key, spec = key_of(draft, call), _spec_of(draft, call)
     draft.log("tool.key_closed", index=call.index, tool=call.tool, attempt=call.attempts, key=key)
-    if not call.resolving and call.generation < spec.retry.attempts_max:
+    may_go_on = call.failures < spec.retry.attempts_max and call.generation < limits.KEYS_PER_CALL_MAX
+    if not call.resolving and may_go_on:
         draft.set_call(call.index, generation=call.generation + 1, ops=None)
         return
     text = "Not done: it was begun, did not happen, and will not happen any more."
@@ -156,7 +157,8 @@ def tool_failed(draft: Draft, event: events.ToolFailed) -> None:
     ops = _flying(draft, event.turn, event.index, event.attempt)
     call, failure = draft.turn.call(event.index), event.failure
     spec, problem = _spec_of(draft, call), problem_text(failure.message)
-    draft.set_call(call.index, problem=problem)
+    own = failure.kind in SPENDS or failure.kind == "in_doubt"
+    draft.set_call(call.index, problem=problem, failures=call.failures + own)
     draft.log(
         "tool.failed",
         index=call.index,
