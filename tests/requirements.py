@@ -18,7 +18,7 @@ class Requirement:
 
 REQUIREMENTS: dict[str, Requirement] = {
     "P1": Requirement(
-        "No lost input: an acknowledged message is acted on exactly once and in its lane's order, or taken back, or listed as unprocessed.",
+        "No lost input: an acknowledged message is acted on once, in lane order, or taken back, or listed as open.",
         (
             "core/test_rules_messages.py::test_p1_a_waiting_message_is_recognised_however_long_it_waits",
             "core/test_rules_messages.py::test_p1_the_same_id_with_other_content_is_refused",
@@ -41,7 +41,7 @@ REQUIREMENTS: dict[str, Requirement] = {
         ),
     ),
     "P3": Requirement(
-        "No repeated effect: a call that is not safe to repeat is begun once, or again only after its check closed the earlier key.",
+        "No repeated effect: a call not safe to repeat is begun once, or again after its check closed the key.",
         (
             "core/test_rules_calls.py::test_p3_a_closed_key_is_followed_by_the_next",
             "core/test_rules_messages.py::test_p3_a_task_id_that_could_share_keys_is_refused",
