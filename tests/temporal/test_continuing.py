@@ -16,8 +16,8 @@ from tests.temporal.bench import Bench, ended, entries_of, event, item, rows_of,
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-BOUND = 150
-"""Events of one history in these tests: about twelve turns."""
+BOUND = 250
+"""Events of one history in these tests: about twenty turns."""
 
 
 @tool(effect="read")
@@ -53,7 +53,7 @@ async def test_sixty_turns_over_several_histories_are_one_task(bench: Bench) -> 
         assert await task.result() == "done"
         stored = await bench.sound(task, app.store)
         histories = await bench.histories(task.id)
-    assert len(histories) > 3
+    assert len(histories) > 2
     for history in histories:
         assert len(history.events) < BOUND + 60
         started = history.events[0].workflow_execution_started_event_attributes
@@ -70,20 +70,20 @@ async def test_a_resting_task_continues_between_runs(bench: Bench) -> None:
     agent = bench.agent(*([say("yes")] * 40), after_answer="input_required")
     async with bench.app(agent) as app:
         task = app.task(await bench.start(agent, history_events_max=60))
-        for index in range(12):
+        for index in range(7):
             await event(task, "run.ended", count=index + 1)
             await resent(bench, task.id, item(f"m-{index}"))
-        await event(task, "run.ended", count=13)
+        await event(task, "run.ended", count=8)
         stored = await bench.sound(task, app.store)
         assert len(await bench.histories(task.id)) > 2
         # P1: what an earlier history admitted is recognised in a later one.
         admitted = {row.data["message_id"]: row.number for row in rows_of(stored, "message.admitted")}
         assert await resent(bench, task.id, item("m-0")) == admitted["m-0"]
         assert (await bench.tasks.state(task.id)).last_number == len(stored)
-    assert len(rows_of(stored, "run.ended")) == 13
+    assert len(rows_of(stored, "run.ended")) == 8
 
 
-@pytest.mark.parametrize("round_", range(3))
+@pytest.mark.parametrize("round_", range(2))
 async def test_a_stop_among_the_rolls_stops(bench: Bench, round_: int) -> None:
     agent = bench.agent(*([LOOK] * 99), tools=[look_up])
     async with bench.app(agent) as app:
@@ -116,7 +116,7 @@ async def rolling(bench: Bench, task: Task) -> "asyncio.Task[object]":
 
     async def held() -> bool:
         monitor = await task.monitor()
-        return not monitor.flights and monitor.history_events >= 100
+        return not monitor.flights and monitor.history_events >= 60
 
     await until(held)
     return sending
@@ -126,7 +126,7 @@ async def test_updates_are_refused_as_retryable_while_it_rolls(bench: Bench) -> 
     agent = bench.agent(*([LOOK] * 30), say("done"), tools=[look_up])
     async with bench.halves(agent) as halves:
         async with halves.writing():
-            task = halves.task(await bench.start(agent, history_events_max=100))
+            task = halves.task(await bench.start(agent, history_events_max=60))
             await event(task, "model.answered")
         sending = await rolling(bench, task)
         for request in (task.stop(), task.send("more", message_id="m-refused"), task.cancel()):
@@ -146,7 +146,7 @@ async def test_a_cancel_while_it_rolls_is_not_lost(bench: Bench, client: Client,
     agent = bench.agent(*([LOOK] * 30), say("done"), tools=[look_up])
     async with bench.halves(agent) as halves:
         async with halves.writing():
-            task = halves.task(await bench.start(agent, history_events_max=100))
+            task = halves.task(await bench.start(agent, history_events_max=60))
             await event(task, "model.answered")
         sending = await rolling(bench, task)
         handle = client.get_workflow_handle(task.id)

@@ -5,6 +5,7 @@ Store writes have a queue and slots of their own, so that running tools never de
 
 import asyncio
 import contextlib
+import warnings
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
@@ -27,6 +28,7 @@ async def running_worker(
     On leaving it takes nothing new and lets what has begun end for up to `drain_s` seconds; only then are activities
     cancelled. `identity` must be unique per process start: failures are attributed by it.
     """
+    _expect_late_cancellations()
     failed = asyncio.Event()
 
     async def on_fatal_error(_: BaseException) -> None:
@@ -59,3 +61,11 @@ async def running_worker(
     )
     async with writer, worker:
         yield failed
+
+
+def _expect_late_cancellations() -> None:
+    """Let a cancellation that comes just after its activity ended pass in silence.
+
+    The SDK warns of it. Where warnings are errors, as in many a user's tests, that warning ends the whole worker.
+    """
+    warnings.filterwarnings("ignore", message="Cannot find activity to cancel", category=UserWarning)
