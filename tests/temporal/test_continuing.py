@@ -41,6 +41,7 @@ async def resent(bench: Bench, task_id: str, what: InboxItem) -> int:
         return receipt.number
 
 
+@pytest.mark.slow
 async def test_sixty_turns_over_several_histories_are_one_task(bench: Bench) -> None:
     turns = 61
     agent = bench.agent(*([LOOK] * (turns - 1)), say("done"), tools=[look_up])
@@ -83,7 +84,8 @@ async def test_a_resting_task_continues_between_runs(bench: Bench) -> None:
     assert len(rows_of(stored, "run.ended")) == 8
 
 
-@pytest.mark.parametrize("round_", range(2))
+@pytest.mark.slow
+@pytest.mark.parametrize("round_", range(3))
 async def test_a_stop_among_the_rolls_stops(bench: Bench, round_: int) -> None:
     agent = bench.agent(*([LOOK] * 99), tools=[look_up])
     async with bench.app(agent) as app:
@@ -123,7 +125,7 @@ async def rolling(bench: Bench, task: Task) -> "asyncio.Task[object]":
 
 
 async def test_updates_are_refused_as_retryable_while_it_rolls(bench: Bench) -> None:
-    agent = bench.agent(*([LOOK] * 30), say("done"), tools=[look_up])
+    agent = bench.agent(*([LOOK] * 10), say("done"), tools=[look_up])
     async with bench.halves(agent) as halves:
         async with halves.writing():
             task = halves.task(await bench.start(agent, history_events_max=60))
@@ -143,7 +145,7 @@ async def test_updates_are_refused_as_retryable_while_it_rolls(bench: Bench) -> 
 
 @pytest.mark.parametrize("how", ["signal", "temporal"])
 async def test_a_cancel_while_it_rolls_is_not_lost(bench: Bench, client: Client, how: str) -> None:
-    agent = bench.agent(*([LOOK] * 30), say("done"), tools=[look_up])
+    agent = bench.agent(*([LOOK] * 10), say("done"), tools=[look_up])
     async with bench.halves(agent) as halves:
         async with halves.writing():
             task = halves.task(await bench.start(agent, history_events_max=60))

@@ -127,7 +127,7 @@ async def test_another_order_is_seen_by_temporal_itself(bench: Bench) -> None:
 async def test_concurrent_tasks_replay_alike(bench: Bench) -> None:
     agent = bench.agent(call("look_up", {"word": "a"}), call("look_up", {"word": "flaky"}), say("x"), tools=[look_up])
     async with bench.app(agent) as app:
-        tasks = await asyncio.gather(*(app.send("go") for _ in range(8)))
+        tasks = await asyncio.gather(*(app.send("go") for _ in range(4)))
         await asyncio.gather(*(task.result() for task in tasks))
         for task in tasks:
             stored = await bench.sound(task, app.store)
