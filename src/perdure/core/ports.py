@@ -1,6 +1,7 @@
 """The ports: what the core's users need from the outside, as protocols that the adapters implement."""
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from pydantic import JsonValue
@@ -21,8 +22,13 @@ class ToolSchema(Frozen):
     parameters: dict[str, JsonValue]
 
 
-class ModelRequest(Frozen):
-    """One model call. `attempt` counts from 1 and is for the model's own telemetry, never for its answer."""
+@dataclass(frozen=True)
+class ModelRequest:
+    """One model call. `attempt` counts from 1 and is for the model's own telemetry, never for its answer.
+
+    A plain value, not a validated one: it never leaves the process, and checking the whole transcript on every turn
+    would make a task's cost grow with the square of its length.
+    """
 
     task_id: str
     turn: int

@@ -12,18 +12,17 @@ from collections.abc import Callable, Sequence
 
 from pydantic import JsonValue
 
-from perdure.core.content import Entry, ModelEntry, ModelReply, ToolCall, ToolEntry, Usage, UserEntry
+from perdure.core.content import Entry, ModelEntry, ModelReply, ToolCall, Usage, UserEntry
 from perdure.core.digests import safe_json, safe_text
 from perdure.core.errors import ModelError
 from perdure.core.ports import BlobReader, DeltaSink, ModelRequest
 from perdure.testing.script import PlannedCall, Step
-from perdure.testing.transcripts import replies
 
 Planned = Step | ModelError | Callable[[tuple[Entry, ...]], Step | ModelError]
 """A step, an error that is always raised, or a function of the transcript that gives one of them."""
 
-CHARS_PER_CALL = 80
-"""What a call in the transcript counts, whatever its arguments."""
+CHARS_PER_ENTRY = 80
+"""What an entry of the transcript counts beside its text."""
 
 CHARS_PER_TOKEN = 4
 """How usage is counted: near enough to real tokenizers for a budget to be tested with."""
@@ -52,7 +51,7 @@ class ScriptedModel:
             ModelError: the script says so for this attempt, or has no step left (not retryable).
         """
         del blobs  # a script has seen the files already
-        position = len(replies(request.transcript))
+        position = sum(isinstance(entry, ModelEntry) for entry in request.transcript)
         step = self._step(position, request.transcript)
         if isinstance(step, ModelError):
             raise _fresh(step)
@@ -72,9 +71,8 @@ class ScriptedModel:
 
     def _made(self, step: Step, position: int, request: ModelRequest) -> ModelReply:
         calls = tuple(_call(planned, position, index) for index, planned in enumerate(step.planned))
-        read = len(request.instructions) + sum(_chars(entry) for entry in request.transcript)
         written = len(step.text) + sum(len(str(planned.arguments)) for planned in step.planned)
-        tokens = (_tokens(read), _tokens(written))
+        tokens = (_tokens(_read(request)), _tokens(written))
         return ModelReply(
             text=safe_text(step.text),
             calls=calls,
@@ -139,15 +137,17 @@ def _call(planned: PlannedCall, position: int, index: int) -> ToolCall:
     return ToolCall(call_id=call_id, tool=tool, arguments=None, malformed=safe_text(planned.arguments))
 
 
-def _chars(entry: Entry) -> int:
-    """Count an entry's texts, and nothing else: this runs over the whole transcript on every turn."""
-    match entry:
-        case UserEntry(message=message):
-            return len(message.text)
-        case ModelEntry(reply=reply):
-            return len(reply.text) + CHARS_PER_CALL * len(reply.calls)
-        case ToolEntry(result=result):
-            return len(result.text)
+def _read(request: ModelRequest) -> int:
+    """Count what a model would read, in characters: the newest entries' texts, a flat figure for all before.
+
+    Encoding or even visiting every text on every turn would make a script's cost grow with the square of its length.
+    """
+    newest = 0
+    for entry in reversed(request.transcript):
+        if isinstance(entry, ModelEntry):
+            break
+        newest += len(entry.message.text if isinstance(entry, UserEntry) else entry.result.text)
+    return len(request.instructions) + newest + CHARS_PER_ENTRY * len(request.transcript)
 
 
 def _tokens(chars: int) -> int:
