@@ -1,10 +1,11 @@
 """What a turn costs: N turns of one model call and one tool call, against the floor of 2 N no-op activities.
 
 Both run on the same embedded server (its file in WAL mode, synced), with the same client and the same worker
-settings, in turns: floor, ours, floor, ours, … The model is scripted and answers without delay; the tool returns a
+settings, in turns: floor, ours, floor, ours, …, floor. Each of our runs is divided by the mean of the floors on both
+sides of it, because the speed of a shared machine drifts. The model is scripted and answers without delay; the tool returns a
 constant. The floor is a workflow that does nothing but execute activities one after the other.
 
-    python -m bench.turn [--turns 200] [--rounds 3] [--write]
+    python -m bench.turn [--turns 200] [--rounds 5] [--write]
 
 The last line is one JSON object: `turn_ms`, `floor_ms` (medians over the rounds), `ratio` (median of the rounds'
 ratios), `history_bytes_per_turn_first` (turns 1 to 10), `history_bytes_per_turn_last` (the last 11 turns).
@@ -95,22 +96,24 @@ async def measure(turns: int, rounds: int, home: Path) -> dict[str, object]:
         )
         async with floor_worker:
             await floor_ms(client, 10, "warm-up")
+            floors.append(await floor_ms(client, turns, "floor"))
             for number in range(rounds):
-                floors.append(await floor_ms(client, turns, f"floor-{number}"))
                 began = time.perf_counter()
                 task = await app.send("go", task_id=f"turns-{number}")
                 await client.get_workflow_handle(task.id).result()
                 ours.append((time.perf_counter() - began) * 1000 / turns)
                 if await task.result() != "done":
                     raise SystemExit("the task did not end as it should")
-                print(f"round {number + 1}: floor {floors[-1]:.1f} ms, ours {ours[-1]:.1f} ms a turn", flush=True)
+                floors.append(await floor_ms(client, turns, f"floor-{number}"))
+                print(f"round {number + 1}: ours {ours[-1]:.1f} ms, floor {floors[-1]:.1f} ms a turn", flush=True)
             sizes = await bytes_per_turn(client, "turns-0")
+    ratios = [2 * ours[at] / (floors[at] + floors[at + 1]) for at in range(rounds)]
     first, first_events = summary(sizes, range(1, 11))
     last, last_events = summary(sizes, range(turns - 10, turns + 1))
     return {
         "turn_ms": round(statistics.median(ours), 1),
         "floor_ms": round(statistics.median(floors), 1),
-        "ratio": round(statistics.median(a / b for a, b in zip(ours, floors, strict=True)), 3),
+        "ratio": round(statistics.median(ratios), 3),
         "history_bytes_per_turn_first": round(first),
         "history_bytes_per_turn_last": round(last),
         "history_events_per_turn_first": round(first_events, 1),
@@ -123,7 +126,7 @@ async def measure(turns: int, rounds: int, home: Path) -> dict[str, object]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--turns", type=int, default=200)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--write", action="store_true", help="keep the result in bench/results/turn.json")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
