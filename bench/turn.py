@@ -2,7 +2,8 @@
 
 Both run on the same embedded server (its file in WAL mode, synced), with the same client and the same worker
 settings, in turns: floor, ours, floor, ours, …, floor. Each of our runs is divided by the mean of the floors on both
-sides of it, because the speed of a shared machine drifts. The model is scripted and answers without delay; the tool returns a
+sides of it, because the speed of a shared machine drifts. The model is scripted and answers without delay; the tool
+returns a
 constant. The floor is a workflow that does nothing but execute activities one after the other.
 
     python -m bench.turn [--turns 200] [--rounds 5] [--write]
