@@ -14,6 +14,7 @@ import pytest
 from tests.cli.desk import COMMAND, WAIT_S, Desk, is_running
 
 
+@pytest.mark.slow
 def test_a_question_that_nobody_answers_is_left_and_answered_later_on_a_terminal(desk: Desk) -> None:
     left = desk.perdure("run", "helpdesk:agent", "ask", "--json")
     assert left.code == 1
@@ -134,6 +135,7 @@ def test_a_killed_worker_is_replaced_and_the_task_goes_on(desk: Desk) -> None:
     assert not is_running(int(again[2])), "the worker ends with the command"
 
 
+@pytest.mark.slow
 def test_the_first_agent_runs_as_it_is(desk: Desk) -> None:
     script = (str(Path(COMMAND[0]).with_name("perdure")),)
     made = desk.perdure("init", "first", command=script)

@@ -84,6 +84,7 @@ def is_gone(pid: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 async def test_killed_twice_the_customer_gets_one_replacement(tmp_path: Path) -> None:
     done = await played(tmp_path)
     assert done.status == 0, (done.lines, done.errors)
