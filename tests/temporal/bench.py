@@ -6,7 +6,6 @@ one end, each call one result, every attempt was the workflow's own, and its his
 
 import asyncio
 import contextlib
-import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -284,9 +283,3 @@ class Gate:
     async def wait_reached(self) -> None:
         async with asyncio.timeout(WAIT_S):
             await self.reached.wait()
-
-
-@contextlib.asynccontextmanager
-async def bounded(wait_s: float = math.inf) -> AsyncIterator[None]:
-    async with asyncio.timeout(min(wait_s, WAIT_S)):
-        yield
