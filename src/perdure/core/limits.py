@@ -93,6 +93,9 @@ death costs without a supervisor, and a replay elsewhere costs milliseconds."""
 STORE_WRITE_TIMEOUT_S = 10.0
 """A write to the store that takes longer is begun again; every write is safe to repeat."""
 
+STORE_WRITE_HEARTBEAT_TIMEOUT_S = 3.0
+"""A worker killed inside a write is waited for this long; one that was only slow writes the same again."""
+
 ACKNOWLEDGE_WITHIN_S = 10.0
 """A handler whose write takes longer says so (retry later); what it admitted stays admitted."""
 

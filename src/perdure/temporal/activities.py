@@ -18,7 +18,12 @@ from perdure.core.effects import EffectRequest, request_digest
 from perdure.core.errors import ConfigurationError, StoreAhead
 from perdure.core.events import CallSummary
 from perdure.core.failure import Failure
-from perdure.core.limits import HEARTBEAT_EVERY_S, INLINE_ARGUMENTS_BYTES_MAX, REPLIES_KEPT_MAX
+from perdure.core.limits import (
+    HEARTBEAT_EVERY_S,
+    INLINE_ARGUMENTS_BYTES_MAX,
+    REPLIES_KEPT_MAX,
+    STORE_WRITE_HEARTBEAT_TIMEOUT_S,
+)
 from perdure.core.ports import Execution, ModelPort, ModelRequest, RecordedReply, Store, ToolExecutor, ToolSchema
 from perdure.temporal.contracts import ModelInput, ModelOutput, ToolInput, WriteInput, WriteOutput
 from perdure.temporal.failures import as_application_error, classify
@@ -78,7 +83,7 @@ class TaskActivities:
         return await self._write(given)
 
     async def _write(self, given: WriteInput) -> WriteOutput:
-        async with self._edge(None):
+        async with self._edge(None, STORE_WRITE_HEARTBEAT_TIMEOUT_S):
             if given.look_up is not None:
                 return WriteOutput(known=await self._store.admission(given.batch.task_id, given.look_up))
             await self._store.write(given.batch, self._now_ms())
@@ -173,9 +178,9 @@ class TaskActivities:
         )
 
     @contextlib.asynccontextmanager
-    async def _edge(self, effect: EffectClass | None, heartbeat_timeout_s: float | None = None) -> AsyncIterator[None]:
+    async def _edge(self, effect: EffectClass | None, heartbeat_timeout_s: float) -> AsyncIterator[None]:
         """Heartbeat while the body runs, and classify whatever it raises."""
-        beating = asyncio.create_task(_heartbeat(heartbeat_timeout_s)) if heartbeat_timeout_s else None
+        beating = asyncio.create_task(_heartbeat(heartbeat_timeout_s))
         try:
             yield
         except asyncio.CancelledError as error:
@@ -185,8 +190,7 @@ class TaskActivities:
         except Exception as error:
             raise as_application_error(classify(error, effect)) from error
         finally:
-            if beating is not None:
-                beating.cancel()
+            beating.cancel()
 
 
 def _summarised(call: ToolCall, problem: str | None, question: str | None) -> CallSummary:

@@ -181,6 +181,7 @@ async def _execute(name: str, given: WriteInput) -> WriteOutput:
         task_queue=store_queue(workflow.info().task_queue),
         result_type=WriteOutput,
         start_to_close_timeout=timedelta(seconds=limits.STORE_WRITE_TIMEOUT_S),
+        heartbeat_timeout=timedelta(seconds=limits.STORE_WRITE_HEARTBEAT_TIMEOUT_S),
         retry_policy=ONE_ATTEMPT,
     )
     return output
