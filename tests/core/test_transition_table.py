@@ -53,14 +53,14 @@ def states() -> dict[str, TaskState]:
 
 
 REFUSED_AS_ILLEGAL = {
-    "idle": "ModelReplied ModelFailed ToolFinished ToolFailed BackoffOver BackoffOver/0",
-    "model": "ToolFinished ToolFailed BackoffOver BackoffOver/0",
-    "model waits": "ModelReplied ModelFailed ToolFinished ToolFailed BackoffOver/0",
-    "calls": "ModelReplied ModelFailed BackoffOver BackoffOver/0",
-    "call waits": "ModelReplied ModelFailed ToolFinished ToolFailed BackoffOver",
-    "between": "ModelReplied ModelFailed ToolFinished ToolFailed BackoffOver BackoffOver/0",
-    "ending": "ToolFinished ToolFailed BackoffOver BackoffOver/0",
-    "terminal": "ModelReplied ModelFailed ToolFinished ToolFailed BackoffOver BackoffOver/0",
+    "idle": "ModelReplied ModelFailed ToolFinished ToolFailed",
+    "model": "ToolFinished ToolFailed",
+    "model waits": "ModelReplied ModelFailed ToolFinished ToolFailed",
+    "calls": "ModelReplied ModelFailed",
+    "call waits": "ModelReplied ModelFailed ToolFinished ToolFailed",
+    "between": "ModelReplied ModelFailed ToolFinished ToolFailed",
+    "ending": "ToolFinished ToolFailed",
+    "terminal": "ModelReplied ModelFailed ToolFinished ToolFailed",
 }
 
 REFUSED_AS_INPUT = {
@@ -118,3 +118,11 @@ def test_results_of_superseded_attempts_are_illegal() -> None:
         step(task.state, EVENTS[11])
     with pytest.raises(IllegalEvent, match="has no call 1/7 now"):
         step(task.state, events.ToolFailed(at_ms=1, turn=1, index=7, attempt=1, failure=FAILED))
+
+
+@pytest.mark.parametrize("event", EVENTS[-2:], ids=name_of)
+@pytest.mark.parametrize("name", ["idle", "model", "calls", "between", "ending", "terminal"])
+def test_the_end_of_a_wait_that_is_none_any_more_changes_nothing(name: str, event: events.Event) -> None:
+    """A run may be told to end in the moment in which its wait is over; what then stands must not break."""
+    state = states()[name]
+    assert step(state, event) == (state, ())

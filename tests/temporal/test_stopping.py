@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 
 import pytest
+from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowExecutionStatus
 
 from perdure import Check, Task, tool
@@ -294,6 +295,31 @@ async def test_cancel_exactly_when_an_activity_completes(bench: Bench, how: str)
             await bench.sound(task, app.store, replays=index < 3)
 
         await asyncio.gather(*(race(index) for index in range(15)))
+
+
+@pytest.mark.parametrize("first", ["cancel", "backoff"])
+async def test_a_cancel_and_the_end_of_a_backoff_in_one_moment(bench: Bench, first: str) -> None:
+    """While no worker is up both happen; the next one hears of them at once, and the wait's end changes nothing."""
+    slow = RetryPolicy(attempts_max=5, first_ms=2000, factor=1.0)
+    agent = bench.agent(fail("503", retryable=True), say("never"), model_retry=slow)
+    async with bench.app(agent) as app:
+        task = await app.send("go")
+        await event(task, "model.failed")
+        await until(lambda: _waits(task))
+    handle = bench.client.get_workflow_handle(task.id)
+
+    async def fired() -> bool:
+        history = await handle.fetch_history()
+        return any(each.event_type == EventType.EVENT_TYPE_TIMER_FIRED for each in history.events)
+
+    if first == "backoff":
+        await until(fired)
+    await handle.cancel()
+    await until(fired)
+    async with bench.app(agent) as app:
+        await ended(app.task(task.id), "canceled")
+        await until(lambda: _status(bench, task, WorkflowExecutionStatus.COMPLETED))
+        await bench.sound(app.task(task.id), app.store)
 
 
 async def test_a_cancel_of_a_resting_task_is_terminal(bench: Bench) -> None:

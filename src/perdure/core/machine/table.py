@@ -22,19 +22,25 @@ ANY: frozenset[Mode] = frozenset({"idle", "between", "model", "calls", "ending",
 
 
 def backoff_over(draft: Draft, event: events.BackoffOver) -> None:
-    """A wait is over: schedule the attempt that waited."""
-    if event.index is None:
-        ops = draft.state.turn.ops if draft.state.turn is not None else None
-        if ops is None or ops.status != "waiting" or draft.turn.number != event.turn:
-            raise IllegalEvent(f"no model call of turn {event.turn} waits in task {draft.state.task_id}")
-        draft.set_turn(ops=replaced(ops, status="flying"))
-        turn.call_model(draft)
+    """A wait is over: schedule the attempt that waited.
+
+    A run may be told to end in the very moment in which a wait of it is over. Then nothing waits any more, and its
+    end changes nothing.
+    """
+    state = draft.state
+    turn_now = state.turn
+    if state.run is None or turn_now is None or turn_now.number != event.turn:
         return
-    ops = draft.open_call(event.turn, event.index).ops
-    if ops is None or ops.status != "waiting":
-        raise IllegalEvent(f"call {event.turn}/{event.index} of task {draft.state.task_id} does not wait")
-    draft.set_call(event.index, ops=replaced(ops, status="flying"))
-    calls.call_tool(draft, event.index)
+    if event.index is None:
+        if turn_now.ops is not None and turn_now.ops.status == "waiting":
+            draft.set_turn(ops=replaced(turn_now.ops, status="flying"))
+            turn.call_model(draft)
+        return
+    if event.index < len(turn_now.calls):
+        ops = turn_now.call(event.index).ops
+        if ops is not None and ops.status == "waiting":
+            draft.set_call(event.index, ops=replaced(ops, status="flying"))
+            calls.call_tool(draft, event.index)
 
 
 TABLE: dict[type[events.Event], tuple[Handler, frozenset[Mode]]] = {
@@ -46,15 +52,15 @@ TABLE: dict[type[events.Event], tuple[Handler, frozenset[Mode]]] = {
     events.StopRequested: (admission.stop_requested, ANY),
     events.CancelRequested: (admission.cancel_requested, ANY),
     events.Answered: (calls.answered, ANY),
-    # A store write may return, and a sub-task end, after the task did; neither changes anything then.
+    # A store write may return, a sub-task end and a wait be over after the task ended; none changes anything then.
     events.Stored: (admission.stored, ANY),
     events.ChildDone: (admission.child_done, ANY),
+    events.BackoffOver: (backoff_over, ANY),
     # Results answer one command each and are illegal where no attempt is under way.
     events.ModelReplied: (turn.model_replied, frozenset({"model", "ending"})),
     events.ModelFailed: (turn.model_failed, frozenset({"model", "ending"})),
     events.ToolFinished: (calls.tool_finished, frozenset({"calls", "ending"})),
     events.ToolFailed: (calls.tool_failed, frozenset({"calls", "ending"})),
-    events.BackoffOver: (backoff_over, frozenset({"model", "calls"})),
 }
 
 
