@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 
 from perdure.app.agent import Agent
 from perdure.app.clock import now_ms
+from perdure.app.faults import armed
 from perdure.app.loading import refuse_while_importing
 from perdure.app.messages import new_id, new_message
 from perdure.app.settings import Settings
@@ -99,6 +100,8 @@ async def open_app(
     queue = agent.id
     identity = worker_identity()
     async with contextlib.AsyncExitStack() as stack:
+        if worker:
+            stack.enter_context(armed(os.environ))
         claimed = (str(where.temporal), where.store_url, queue)
         if worker:
             stack.enter_context(_claim(claimed, agent.id))

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 
 from sqlalchemy import Connection
 
-from perdure.core import limits
+from perdure.core import faults, limits
 from perdure.core.content import Entry, ModelReply
 from perdure.core.effects import EffectRequest
 from perdure.core.log import Batch
@@ -52,6 +52,7 @@ class SqlStore:
 
     async def _write(self, work: Callable[[Connection], T], *, synced: bool = True) -> T:
         result = await self._backend.write(work, synced=synced)
+        faults.reach("store.committed")
         self._watcher.kick()
         return result
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from temporalio import activity
 
+from perdure.core import faults
 from perdure.core.agent import EffectClass
 from perdure.core.content import ModelEntry, ToolCall
 from perdure.core.digests import canonical
@@ -70,23 +71,25 @@ class TaskActivities:
     @activity.defn(name="intake")
     async def intake(self, given: WriteInput) -> WriteOutput:
         """Make messages durable (R3), or look one up by an id that the workflow has forgotten (P1)."""
-        return await self._write(given)
+        return await self._write("intake", given)
 
     @activity.defn(name="emit_event")
     async def emit_event(self, given: WriteInput) -> WriteOutput:
         """Write rows that no other activity takes along."""
-        return await self._write(given)
+        return await self._write("emit_event", given)
 
     @activity.defn(name="persist")
     async def persist(self, given: WriteInput) -> WriteOutput:
         """Write the state at a run's end, or a stop's fence (P5, P9)."""
-        return await self._write(given)
+        return await self._write("persist", given)
 
-    async def _write(self, given: WriteInput) -> WriteOutput:
+    async def _write(self, name: str, given: WriteInput) -> WriteOutput:
         async with self._edge(None, STORE_WRITE_HEARTBEAT_TIMEOUT_S):
             if given.look_up is not None:
                 return WriteOutput(known=await self._store.admission(given.batch.task_id, given.look_up))
+            faults.reach(f"{name}.before", given.batch.task_id)
             await self._store.write(given.batch, self._now_ms())
+            faults.reach(f"{name}.after", given.batch.task_id)
         return WriteOutput()
 
     @activity.defn(name="invoke_llm")
@@ -95,10 +98,12 @@ class TaskActivities:
         command, task_id = given.command, given.batch.task_id
         async with self._edge(None, given.command.heartbeat_timeout_s):
             agent = self._agent(given.agent_id)
+            faults.reach("model.before_start", task_id)
             recorded = await self._store.begin_model(
                 given.batch, command.run, command.turn, command.attempt, self._worker, self._now_ms()
             )
             if recorded is None:
+                faults.reach("model.started", task_id)
                 transcript = await self._store.read_transcript(task_id, command.upto, command.chain)
                 request = ModelRequest(
                     task_id=task_id,
@@ -112,8 +117,13 @@ class TaskActivities:
                 def on_delta(text: str) -> None:
                     self._on_delta(task_id, command.turn, command.attempt, text)
 
+                # When the call waits for the first time, it is under way.
+                inside = asyncio.get_running_loop().call_soon(faults.reach, "model.inside", task_id)
                 reply = await agent.model.reply(request, on_delta, self._store.get_blob)
+                inside.cancel()
+                faults.reach("model.replied", task_id)
                 recorded = await self._store.record_reply(task_id, command.turn, command.attempt, reply, self._now_ms())
+                faults.reach("model.recorded", task_id)
             self._keep_calls(task_id, recorded.digest, recorded.reply.calls)
             return self._summary(agent, recorded)
 
@@ -141,7 +151,9 @@ class TaskActivities:
                 worker=self._worker,
                 resolve_only=command.resolve_only,
             )
-            return await agent.executor.execute(given.batch, request, command.call_id, arguments)
+            execution = await agent.executor.execute(given.batch, request, command.call_id, arguments)
+            faults.reach("tool.before_completion", command.tool, task_id)
+            return execution
 
     async def _calls_of(self, task_id: str, reply_digest: str) -> tuple[ToolCall, ...]:
         """Return a reply's calls: from memory where this worker recorded it, from the store everywhere else."""

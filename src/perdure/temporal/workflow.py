@@ -47,8 +47,12 @@ from perdure.temporal.contracts import (
     TaskOutcome,
     TaskStart,
 )
+from perdure.temporal.fault_points import reach
 from perdure.temporal.flights import Flights, now_ms
 from perdure.temporal.writer import Writer
+
+_POINTS = {"message.promoted": "run.promoted", "run.ended": "run.ending"}
+"""The rows that stand for a fault point."""
 
 
 @workflow.defn(name=TASK_WORKFLOW)
@@ -131,6 +135,8 @@ class TaskWorkflow:
             match command:
                 case Append(event=row):
                     self._writer.outbox.append(row)
+                    if row.kind in _POINTS:
+                        reach(_POINTS[row.kind], self._start.task_id)
                 case StoreMessage():
                     pass  # `_admit` gave the writer its body already
                 case Fence(run=run):

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 from pydantic import JsonValue
 
-from perdure.core import limits
+from perdure.core import faults, limits
 from perdure.core.content import ResultStatus, ToolEntry, ToolResult
 from perdure.core.effects import EffectRequest
 from perdure.core.errors import BegunError, Fenced, InvariantBroken, StoreUnavailable, ToolError
@@ -73,6 +73,7 @@ class LedgerExecutor:
         refused = self._refused(tool, request, arguments)
         if refused:
             request = request.model_copy(update={"resolve_only": True})
+        faults.reach("tool.before_begun", request.tool, request.task_id)
         ledgered = await self._store.begin_effect(batch, request, self._now_ms())
         match ledgered.verdict:
             case "done":
@@ -102,8 +103,12 @@ class LedgerExecutor:
         self, tool: ToolPort, request: EffectRequest, call_id: str, arguments: dict[str, JsonValue]
     ) -> Execution:
         """Call the tool and record what it returned. A stop is handed on to the tool, but not to the recording."""
+        faults.reach("tool.begun", request.tool, request.task_id)
         calling = asyncio.create_task(_called(tool, arguments, _call_of(request)))
+        # After the task's own first step: when the tool waits for the first time, it is under way.
+        inside = asyncio.get_running_loop().call_soon(faults.reach, "tool.inside", request.tool, request.task_id)
         stopped = await _ended(calling, hand_on=True)
+        inside.cancel()
         if calling.cancelled():
             if stopped:
                 raise asyncio.CancelledError
@@ -112,6 +117,7 @@ class LedgerExecutor:
         if error is not None:
             raise asyncio.CancelledError if stopped else error
         status, value = calling.result()
+        faults.reach("tool.after_effect", request.tool, request.task_id)
         recording = asyncio.create_task(self._record(request, call_id, status, value))
         stopped = await _ended(recording, hand_on=False) or stopped
         if stopped:
@@ -130,6 +136,7 @@ class LedgerExecutor:
         result = ToolResult(call_id=call_id, tool=request.tool, status=status, text=part.text, blob=blob)
         entry = ToolEntry(result=result)
         ledgered = await self._store.finish_effect(request.key, request.attempt, entry, self._now_ms())
+        faults.reach("tool.done", request.tool, request.task_id)
         if ledgered.verdict == "closed":
             raise Fenced(f"P3: {request.key} was closed before the result of attempt {request.attempt} came")
         return _recorded(ledgered)
@@ -140,10 +147,12 @@ class LedgerExecutor:
         """Ask the tool's check, after a request that was on its way has had time to arrive (P4)."""
         await self._sleep(min(tool.settle_s, tool.spec.timeout_s * _SETTLE_SHARE_MAX))
         answer, reason = await self._asked(tool, request)
+        faults.reach("tool.checked", request.tool, request.task_id)
         if answer.answer == "happened":
             return await self._record(request, call_id, "ok", answer.result)
         if answer.answer == "never":
             ledgered = await self._store.close_effect(request.key, self._now_ms())
+            faults.reach("tool.key_closed", request.tool, request.task_id)
             return _recorded(ledgered) if ledgered.verdict == "done" else Execution(outcome="closed")
         # The first attempt may have lived on and recorded its result while this one waited.
         again = request.model_copy(update={"resolve_only": True})
