@@ -12,7 +12,7 @@ from typing import Any
 from perdure.core import events
 from perdure.core.agent import Budget
 from perdure.core.commands import CallModel, CallTool
-from perdure.core.errors import IllegalEvent, MessageConflict, TaskClosed
+from perdure.core.errors import IllegalEvent, InvalidInput, MessageConflict, TaskClosed
 from perdure.core.failure import Failure, FailureKind
 from perdure.core.machine import step
 from tests.core.task import Task, ask, call
@@ -28,6 +28,9 @@ CALLS = (
     call("refund", "other"),
     *[call("get_order")] * 2,
     call("label"),
+    call("pay"),
+    *[call("post")] * 2,
+    call("wire"),
     call("look_up"),
     call("none"),
     call("refund", problem="amount: not a number"),
@@ -123,8 +126,15 @@ class Life:
             self.task.stop()
 
     def answer(self) -> None:
-        """A person answers."""
-        self.task.answer("yes", self.one(*[h.help_id for h in self.task.state.help]))
+        """A person answers, what can be taken or not."""
+        request = self.one(*self.task.state.help)
+        said, before = self.one(*(request.choices or ("yes",)), "hm"), self.task.state
+        try:
+            self.task.answer(said, request.help_id)
+        except InvalidInput:
+            check(said not in request.choices and self.task.state == before, "P4: a refused answer changed something")
+        else:
+            check(said in (request.choices or (said,)), "P4: a word that says neither was taken")
 
     # --- attempts -----------------------------------------------------------------------------------------------
 
@@ -221,7 +231,7 @@ class Life:
         elif task.flights:
             task.reply()
         elif task.state.help:
-            task.answer("yes")
+            task.answer((*task.state.help[0].choices, "yes")[0])
         else:
             return False
         return True

@@ -33,6 +33,9 @@ TOOLS = (
     ToolSpec(name="label", effect="idempotent"),
     ToolSpec(name="refund", effect="once"),
     ToolSpec(name="notify", effect="once", parallel=True),
+    ToolSpec(name="pay", effect="once", in_doubt="ask"),
+    ToolSpec(name="post", effect="once", in_doubt="ask", parallel=True),
+    ToolSpec(name="wire", effect="once", in_doubt="fail", parallel=True),
 )
 
 Place = tuple[int, int | None]
@@ -44,7 +47,14 @@ def call(
 ) -> events.CallSummary:
     """Return one call of a reply."""
     named = digest({"tool": tool, "arguments": arguments})
-    return events.CallSummary(call_id=call_id, tool=tool, arguments_digest=named, problem=problem, question=question)
+    return events.CallSummary(
+        call_id=call_id,
+        tool=tool,
+        arguments_digest=named,
+        arguments_json=arguments,
+        problem=problem,
+        question=question,
+    )
 
 
 def ask(question: str) -> events.CallSummary:

@@ -89,7 +89,7 @@ def test_b11_an_unknown_tool_is_an_error_that_lists_the_tools() -> None:
     task = started()
     task.reply(call("refunds"))
     assert task.transcript[-1] == (
-        "error: There is no tool 'refunds'. Tools: get_order, label, look_up, notify, refund."
+        "error: There is no tool 'refunds'. Tools: get_order, label, look_up, notify, pay, post, refund, wire."
     )
     assert task.model.turn == 2
 

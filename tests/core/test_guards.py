@@ -16,11 +16,12 @@ from typing import Any
 import pytest
 
 from perdure.core.errors import InvariantBroken
-from perdure.core.machine import admission, attempts, calls, closing, run, turn
+from perdure.core.machine import admission, attempts, calls, closing, doubts, run, turn
 from perdure.core.state import TaskState
 from tests.core import test_cases_field as field
 from tests.core import test_cases_races as races
 from tests.core import test_rules_calls as rules_calls
+from tests.core import test_rules_doubts as rules_doubts
 from tests.core import test_rules_messages as messages
 from tests.core import test_rules_runs as runs
 from tests.core import test_transition_table as table
@@ -185,7 +186,7 @@ GUARDS = {
     ),
     "a retry beside a doubted twin begins nothing": Guard(
         calls.call_tool,
-        " or _doubted(draft, call) is not None",
+        " or doubt_of(draft, call) is not None",
         "",
         rules_calls.test_p4_a_retry_beside_a_doubted_twin_only_resolves,
         "P4",
@@ -201,6 +202,48 @@ GUARDS = {
         "call.failures < spec.retry.attempts_max and call.generation < limits.KEYS_PER_CALL_MAX",
         "True",
         rules_calls.test_p7_keys_that_close_again_and_again_come_to_an_end,
+    ),
+    "a run that ends asks nobody": Guard(
+        doubts._ask, "if not may_ask", "if False", rules_doubts.test_p9_a_run_that_ends_asks_nobody, "P9"
+    ),
+    "an old word is forgotten where a person is asked anew": Guard(
+        doubts._ask,
+        "word=None",
+        "word=call.word",
+        rules_doubts.test_p4_a_word_that_could_not_be_carried_is_asked_for_again,
+    ),
+    "in a run that ends a word waits": Guard(
+        doubts.take_word,
+        "draft.run.ending is None",
+        "True",
+        rules_doubts.test_p9_a_word_that_comes_while_the_run_ends_is_carried_by_the_next,
+    ),
+    "a word that says neither is refused": Guard(
+        doubts.read_word,
+        "plain not in {HAPPENED, DID_NOT_HAPPEN}",
+        "False",
+        lambda: rules_doubts.test_p4_a_word_that_says_neither_is_refused_and_changes_nothing("yes"),
+        "P4",
+    ),
+    "a doubt is lifted by its own key": Guard(
+        doubts.lift_doubt,
+        "doubt.key != key",
+        "False",
+        rules_doubts.test_p4_a_doubt_that_a_later_run_settles_is_lifted,
+        "P4",
+    ),
+    "what is settled is in doubt no more": Guard(
+        calls.tool_finished,
+        'if event.outcome != "in_doubt"',
+        "if False",
+        rules_doubts.test_p4_a_persons_word_goes_through_the_ledger_and_begins_nothing,
+        "P4",
+    ),
+    "a tool whose doubts fail the run does": Guard(
+        doubts.leave_unknown,
+        'if spec.in_doubt == "fail"',
+        "if False",
+        rules_doubts.test_p4_a_run_fails_when_its_tool_says_so_and_the_result_stays_unknown,
     ),
     "one death counts once": Guard(
         attempts.count_crash,

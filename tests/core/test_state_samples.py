@@ -20,7 +20,18 @@ SAMPLES = Path(__file__).parent / "samples"
 
 def made() -> dict[str, TaskState]:
     """Return states in different modes, each with as many fields in use as it can have."""
-    names = ("idle", "between", "model-waits", "calls", "asking", "ending", "resolving", "completed", "failed")
+    names = (
+        "idle",
+        "between",
+        "model-waits",
+        "calls",
+        "asking",
+        "ending",
+        "resolving",
+        "doubting",
+        "completed",
+        "failed",
+    )
     tasks = {name: Task(stores=False, after_answer="input_required") for name in names}
     tasks["completed"] = Task(stores=False)
     tasks["failed"] = Task(stores=False, on_unanswered="fail")
@@ -43,6 +54,9 @@ def made() -> dict[str, TaskState]:
     tasks["resolving"].tool_fails(0, "cancelled")
     tasks["resolving"].send("third")
     tasks["resolving"].store()
+    tasks["doubting"].store()
+    tasks["doubting"].reply(call("pay", '{"amount":1}'), call("get_order"))
+    tasks["doubting"].finish(0, "in_doubt", reason="no check")
     tasks["completed"].withdraw("second")
     tasks["completed"].reply()
     tasks["failed"].model_fails("model_permanent")
@@ -54,7 +68,7 @@ def test_r15_samples_of_every_version_can_be_read(path: Path) -> None:
     state = TaskState.model_validate_json(path.read_text())
     owed = outstanding(state)
     match path.stem.split("-", 2)[2]:
-        case "idle" | "asking" | "between":
+        case "idle" | "asking" | "between" | "doubting":
             assert not any(isinstance(c, CallModel | CallTool) for c in owed)
         case "completed" | "failed":
             assert owed[-1] == Persist(terminal=True)

@@ -56,7 +56,8 @@ class Witness:
         self.turn, self.open = 0, Open()
         self.flying: dict[tuple[int, int | None], CallModel | CallTool] = {}
         self.keys: dict[str, tuple[int, int]] = {}
-        self.doubts: set[tuple[str, str]] = set()
+        self.doubts: dict[str, tuple[str, str]] = {}
+        self.told: dict[str, str] = {}
         self.crashes, self.shared, self.dirty, self.dead = 0, 0, False, ""
 
     def observe(self, event: events.Event, commands: Sequence[Command], state: TaskState) -> None:
@@ -165,8 +166,11 @@ class Witness:
         must(command.key == key, "P3", f"{command} has another key than {key}")
         owner = self.keys.setdefault(key, (command.turn, index))
         must(owner == (command.turn, index), "P3", f"{key} belongs to {owner}")
-        doubted = (command.tool, at.calls[index].arguments_digest) in self.doubts
+        doubted = (command.tool, at.calls[index].arguments_digest) in self.doubts.values()
         must(not doubted or command.resolve_only, "P4", f"{command} begins while the same call is in doubt")
+        said = command.word.text if command.word is not None else None
+        must(said == self.told.get(key), "P4", f"{command} carries another word than a person gave about {key}")
+        must(said is None or command.resolve_only, "P4", f"{command} begins what a person was asked about")
         others = [f for f in self.flying.values() if isinstance(f, CallTool)]
         must(self.fed or command.resolve_only, "R14", f"{command} begins before its run was fed")
         if self.fed and others:
@@ -243,16 +247,47 @@ class Witness:
             case "tool.started":
                 must(not self.winding, "P9", "a tool call begins in a run that ends")
             case "tool.in_doubt":
-                index = int(str(row.data["index"]))
-                self.doubts.add((str(row.data["tool"]), self.open.calls[index].arguments_digest))
+                index, key = int(str(row.data["index"])), str(row.data["key"])
+                if key in self.keys:  # one that was never begun is no doubt of its own
+                    self.doubts[key] = str(row.data["tool"]), self.open.calls[index].arguments_digest
+                self.told.pop(key, None)
+            case "tool.key_closed":
+                self.doubts.pop(str(row.data["key"]), None)
+            case "help.requested":
+                self._asked(row)
+            case "help.answered" if "digest" not in row.data:
+                key = str(row.data["help_id"])
+                must(key in self.doubts, "P4", f"a person was asked about {key}, which is not in doubt")
+                self.told[key] = str(row.data["text"]).strip()
             case "tool.finished" | "help.answered":
                 index = int(str(row.data["index"]))
+                self._settled(row)
                 must(index not in self.open.results, "R14", f"call {index} got a second result")
                 self.open.results[index] = str(row.data["digest"])
                 if len(self.open.results) == len(self.open.calls):
                     self._completed()
             case _:
                 pass
+
+    def _asked(self, row: LogEvent) -> None:
+        must(not self.winding, "P9", "a person is asked by a run that ends")
+        if "choices" in row.data:
+            key, index = str(row.data["help_id"]), int(str(row.data["index"]))
+            must(key in self.doubts, "P4", f"a person is asked about {key}, which is not in doubt")
+            must(
+                self._setting(self.open.calls[index].tool) == "ask", "P4", "a person is asked about another tool's call"
+            )
+
+    def _settled(self, row: LogEvent) -> None:
+        """A result other than unknown ends the doubt; unknown is said only where no person is to be asked."""
+        key, status = str(row.data.get("key")), row.data["status"]
+        if key in self.doubts and status == "unknown":
+            must(self._setting(str(row.data["tool"])) != "ask", "P4", f"{key} was given up and nobody was asked")
+        elif key in self.doubts:
+            del self.doubts[key]
+
+    def _setting(self, name: str) -> str:
+        return next((tool.in_doubt for tool in self.agent.tools if tool.name == name), "tell")
 
     def _run_started(self, row: LogEvent) -> None:
         must(self.run == 0 and row.run == self.runs + 1, "R8", f"run {row.run} opens in run {self.run}")
@@ -338,7 +373,7 @@ class Witness:
         must((state.entries, state.chain) == (self.entry, self.chain), "P6", "another transcript")
         must((state.run.number if state.run else 0) == self.run, "R8", "another run is open")
         must(state.turns == self.turn, "R14", f"turn {state.turns} instead of {self.turn}")
-        doubts = {(d.tool, d.arguments_digest) for d in state.doubts}
+        doubts = {d.key: (d.tool, d.arguments_digest) for d in state.doubts}
         must(doubts == self.doubts, "P4", f"doubts {doubts}, not {self.doubts}")
         count = (state.crashes, state.shared_deaths)
         must(count == (self.crashes, self.shared), "R12", f"count {count} instead of {(self.crashes, self.shared)}")

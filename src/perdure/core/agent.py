@@ -12,6 +12,9 @@ from perdure.core.content import Frozen
 
 EffectClass = Literal["read", "idempotent", "once"]
 
+InDoubt = Literal["tell", "ask", "fail"]
+"""What follows when nobody can tell whether an effect happened: the model is told, a person is asked, the run fails."""
+
 ASK_PARTICIPANT = "ask_participant"
 """The intrinsic tool that puts a question to a person; the workflow answers it, no activity runs."""
 
@@ -31,6 +34,7 @@ class ToolSpec(Frozen):
     name: str
     effect: EffectClass = "once"
     parallel: bool = False
+    in_doubt: InDoubt = "tell"
     timeout_s: float = Field(default=limits.TOOL_TIMEOUT_S, gt=0)
     heartbeat_timeout_s: float = Field(default=limits.HEARTBEAT_TIMEOUT_S, gt=0)
     retry: RetryPolicy = RetryPolicy(attempts_max=limits.TOOL_ATTEMPTS_MAX)

@@ -2,6 +2,7 @@
 
 from perdure.core.agent import EffectClass
 from perdure.core.content import Frozen
+from perdure.core.effects import Word
 from perdure.core.log import LogEvent
 
 
@@ -31,7 +32,10 @@ class CallModel(Frozen):
 
 
 class CallTool(Frozen):
-    """Schedule an attempt at a tool call. `resolve_only`: find out what became of it, begin nothing."""
+    """Schedule an attempt at a tool call. `resolve_only`: find out what became of it, begin nothing.
+
+    `word` is what a person said of it, for when neither the ledger nor a check could tell.
+    """
 
     run: int
     turn: int
@@ -47,6 +51,7 @@ class CallTool(Frozen):
     heartbeat_timeout_s: float
     resolve_only: bool = False
     quarantine: bool = False
+    word: Word | None = None
 
 
 class Wait(Frozen):

@@ -25,6 +25,13 @@ def request_digest(tool: str, arguments: dict[str, JsonValue]) -> str:
     return digest({"tool": tool, "arguments": arguments})
 
 
+class Word(Frozen):
+    """What a person said of an effect in doubt, in their own words; it stands where no check could tell."""
+
+    happened: bool
+    text: str
+
+
 class EffectRequest(Frozen):
     """What an attempt tells the ledger before the tool is called.
 

@@ -31,6 +31,9 @@ ANSWER_BYTES_MAX = 32 * KIB
 QUESTION_BYTES_MAX = 8 * KIB
 """What a person is asked at once; it is held in the state until it is answered. The whole stands in the transcript."""
 
+SHOWN_CALL_BYTES_MAX = 1 * KIB
+"""A call as a person is asked about it; it is held in the state while the call is open."""
+
 MESSAGE_PARTS_MAX = 64
 """Parts of one message."""
 
@@ -127,12 +130,36 @@ REPLIES_KEPT_MAX = 200
 CACHED_WORKFLOWS_MAX = 500
 """Workflows kept in memory between their tasks; an evicted one is replayed."""
 
-# --- a worker that a command keeps running ----------------------------------------------------------------------
-WORKER_RESTARTS_MAX = 10
-"""Deaths in a row of a worker child, each within WORKER_STEADY_S of its start, after which its parent gives up."""
+QUARANTINED_AT_ONCE_MAX = 1
+"""Attempts at once in a quarantine worker (R12): alone, so that a death is proof against the one that ran."""
 
-WORKER_STEADY_S = 60.0
-"""A worker that lived this long was not killed by its own start, so its death counts as the first."""
+# --- workers under a supervisor ---------------------------------------------------------------------------------
+WORKER_PROCESSES_MAX = 64
+"""Worker processes of one supervisor: each takes some 60 MB and its share of Temporal's polls."""
+
+QUARANTINE_PROCESSES = 2
+"""R12: one would let a suspect that works for minutes hold up every other one; they are idle nearly always."""
+
+DEATH_REQUESTS_AT_ONCE_MAX = 16
+"""Requests at once while a death is reported: a sweep over hundreds of tasks must not crowd out the living."""
+
+DEATH_REQUEST_TIMEOUT_S = 5.0
+"""One request of a report; a Temporal that takes longer is down, and the heartbeat timeout remains."""
+
+DEATH_SWEEP_AFTER_S = 0.5
+"""Between sweeps: the list of running tasks lags, and the server may still hand work to a connection that is gone."""
+
+DEATH_HISTORY_EVENTS_MAX = 20
+"""Events read backwards to see which worker took a workflow's latest workflow task; it is among the last few."""
+
+WORKER_GRACE_S = 10.0
+"""How long after its drain a worker may take to end before its process group is killed."""
+
+WORKER_RESTARTS_MAX = 10
+"""Starts in a row that failed, or died idle within WORKER_STEADY_S, after which a supervisor gives up."""
+
+WORKER_STEADY_S = 5.0
+"""A worker that lived this long, or had work in hand, was not killed by its own start."""
 
 WORKER_RESTART_DELAY_MAX_S = 10.0
 """The first restart is at once, the next ones wait 0.5 s, 1 s, 2 s and so on up to this."""

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from perdure.core.agent import EffectClass, ToolSpec
 from perdure.core.content import Entry, Frozen, ModelReply, ResultStatus
-from perdure.core.effects import EffectRequest, Verdict
+from perdure.core.effects import EffectRequest, Verdict, Word
 from perdure.core.log import Batch, LogEvent, TaskHeader
 
 # --- the model --------------------------------------------------------------------------------------------------
@@ -158,9 +158,14 @@ class ToolExecutor(Protocol):
     """Runs tool calls through the ledger."""
 
     async def execute(
-        self, batch: Batch, request: EffectRequest, call_id: str, arguments: dict[str, JsonValue]
+        self,
+        batch: Batch,
+        request: EffectRequest,
+        call_id: str,
+        arguments: dict[str, JsonValue],
+        word: Word | None = None,
     ) -> Execution:
-        """Run one attempt of one call.
+        """Run one attempt of one call; `word` settles what is still in doubt.
 
         Raises `Fenced`, `KeyReused` or `StoreUnavailable` when nothing was begun; `BegunError` when the tool was
         called and ended without a result, so that the workflow decides by the effect class what comes next.

@@ -14,6 +14,7 @@ from pydantic import Field, JsonValue
 from perdure.core import limits
 from perdure.core.agent import AgentSpec
 from perdure.core.content import Frozen, Lane, Usage
+from perdure.core.effects import Word
 
 STATE_SCHEMA: Final = 1
 
@@ -65,7 +66,8 @@ class CallState(Frozen):
     `generation` counts its keys, `failures` the failed attempts that were its own fault.
     `ops` is None before its first attempt and while it rests (a person is asked, or its run ended). `asked` holds
     the id of the help request that it waits for. `resolving` once its attempts only find out what became of it.
-    `problem` is why its latest attempt failed.
+    `problem` is why its latest attempt failed. `shown` is the call as a person is asked about it, where that is its
+    tool's setting; `word` is what the person said.
     """
 
     index: int
@@ -80,6 +82,8 @@ class CallState(Frozen):
     asked: str | None = None
     resolving: bool = False
     problem: str = ""
+    shown: str = ""
+    word: Word | None = None
     outcome: Outcome | None = None
     recorded: bool = False
 
@@ -125,12 +129,13 @@ class Run(Frozen):
 
 
 class HelpRequest(Frozen):
-    """An open question to a person."""
+    """An open question to a person. `choices` are the answers that it takes; empty where it takes any."""
 
     help_id: str
     text: str
     turn: int
     index: int
+    choices: tuple[str, ...] = ()
 
 
 class Doubt(Frozen):

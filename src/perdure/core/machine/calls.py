@@ -3,19 +3,22 @@
 from perdure.core import events, limits
 from perdure.core.agent import ToolSpec
 from perdure.core.commands import CallTool, Wait
-from perdure.core.effects import effect_key
-from perdure.core.errors import IllegalEvent, InvalidInput, InvariantBroken
+from perdure.core.errors import IllegalEvent, InvalidInput
 from perdure.core.machine.admission import wind_down
 from perdure.core.machine.attempts import count_crash, next_attempt, out_of_time
 from perdure.core.machine.closing import close_call
+from perdure.core.machine.doubts import (
+    doubt_of,
+    key_of,
+    leave_unknown,
+    lift_doubt,
+    put_question,
+    spec_of,
+    take_word,
+)
 from perdure.core.machine.draft import Draft, made_result, problem_text
 from perdure.core.retry import SPENDS, Again, GiveUp, after_failure
-from perdure.core.state import Attempts, CallState, Doubt, Ending, HelpRequest, Outcome
-
-
-def key_of(draft: Draft, call: CallState) -> str:
-    """Return the call's present idempotency key."""
-    return effect_key(draft.state.task_id, draft.turn.number, call.index, call.generation)
+from perdure.core.state import Attempts, CallState, Ending, Outcome
 
 
 def start_calls(draft: Draft) -> None:
@@ -45,9 +48,12 @@ def start_calls(draft: Draft) -> None:
 
 
 def _show_waiting(draft: Draft) -> None:
-    """A task whose open calls all wait for a person is INPUT_REQUIRED, otherwise it works."""
+    """A task that waits for nothing but a person is INPUT_REQUIRED, otherwise it works.
+
+    Calls that were not started wait for those that were.
+    """
     waiting = [call for call in draft.turn.calls if call.outcome is None]
-    if waiting and all(call.asked is not None for call in waiting):
+    if any(call.asked is not None for call in waiting) and all(call.ops is None for call in waiting):
         draft.set_status("input_required", "help", draft.state.help[0].text)
         if draft.run.idle_since_ms is None:
             draft.set_run(idle_since_ms=draft.at_ms)
@@ -57,15 +63,12 @@ def _show_waiting(draft: Draft) -> None:
 
 def _start(draft: Draft, call: CallState, spec: ToolSpec | None) -> None:
     if call.question is not None:
-        help_id = key_of(draft, call)
-        request = HelpRequest(help_id=help_id, text=call.question, turn=draft.turn.number, index=call.index)
-        draft.set(help=(*draft.state.help, request))
-        draft.set_call(call.index, asked=help_id)
-        draft.log("help.requested", help_id=help_id, index=call.index, text=call.question)
+        put_question(draft, call, key_of(draft, call), call.question)
         return
-    doubt = _doubted(draft, call)
+    doubt = doubt_of(draft, call)
     if doubt is not None and not call.resolving:
-        _leave_unknown(draft, call, f"the same call under {doubt.key} has an unknown outcome and is not begun again")
+        reason = f"the same call under {doubt.key} has an unknown outcome and is not begun again"
+        leave_unknown(draft, call, reason, twin_of=doubt.key)
         return
     full = len(draft.state.doubts) >= limits.DOUBTS_MAX
     if full and not call.resolving and spec is not None and spec.effect != "read":
@@ -86,7 +89,7 @@ def call_tool(draft: Draft, index: int) -> None:
     """
     call = draft.turn.call(index)
     ops = _flying(draft, draft.turn.number, index, None)
-    draft.set_call(index, attempts=ops.attempt, resolving=call.resolving or _doubted(draft, call) is not None)
+    draft.set_call(index, attempts=ops.attempt, resolving=call.resolving or doubt_of(draft, call) is not None)
     draft.log("tool.started", index=index, tool=call.tool, attempt=ops.attempt, key=key_of(draft, call))
     draft.ask(tool_command(draft, index))
 
@@ -94,7 +97,7 @@ def call_tool(draft: Draft, index: int) -> None:
 def tool_command(draft: Draft, index: int) -> CallTool:
     """Return the command of the call's attempt under way."""
     call = draft.turn.call(index)
-    spec = _spec_of(draft, call)
+    spec = spec_of(draft, call)
     return CallTool(
         run=draft.run.number,
         turn=draft.turn.number,
@@ -110,6 +113,7 @@ def tool_command(draft: Draft, index: int) -> CallTool:
         heartbeat_timeout_s=spec.heartbeat_timeout_s,
         resolve_only=call.resolving,
         quarantine=draft.state.quarantined,
+        word=call.word,
     )
 
 
@@ -124,13 +128,15 @@ def tool_finished(draft: Draft, event: events.ToolFinished) -> None:
     """One attempt came to something: a result, or what the ledger and the tool's check know (P3, P4)."""
     _flying(draft, event.turn, event.index, event.attempt)
     call = draft.turn.call(event.index)
+    if event.outcome != "in_doubt":
+        lift_doubt(draft, key_of(draft, call))
     if event.outcome == "result":
         close_call(draft, call.index, Outcome(digest=event.digest, status=event.status), key=key_of(draft, call))
     elif event.outcome == "not_begun":
         reason = event.reason or call.problem or "the run was stopped"
         close_call(draft, call.index, made_result(call, "not_begun", f"Not begun: {reason}."), key=key_of(draft, call))
     elif event.outcome == "in_doubt":
-        _leave_unknown(draft, call, event.reason or "it was begun, and no check could tell what became of it")
+        leave_unknown(draft, call, event.reason or "it was begun, and no check could tell what became of it")
     else:
         _key_closed(draft, call)
 
@@ -140,14 +146,16 @@ def _key_closed(draft: Draft, call: CallState) -> None:
 
     As often as its tool's policy allows failures of its own; a worker's death is none, but even those end (P7).
     """
-    key, spec = key_of(draft, call), _spec_of(draft, call)
+    key, spec = key_of(draft, call), spec_of(draft, call)
     draft.log("tool.key_closed", index=call.index, tool=call.tool, attempt=call.attempts, key=key)
     may_go_on = call.failures < spec.retry.attempts_max and call.generation < limits.KEYS_PER_CALL_MAX
     if not call.resolving and may_go_on:
         draft.set_call(call.index, generation=call.generation + 1, ops=None)
         return
     text = "Not done: it was begun, did not happen, and will not happen any more."
-    if call.problem:
+    if call.word is not None and not call.word.happened:
+        text = f"Not done. A person says: {call.word.text.rstrip('.')}. Ask for it again if it is still wanted."
+    elif call.problem:
         text += f" The last attempt failed with: {call.problem}"
     close_call(draft, call.index, made_result(call, "not_begun", text), key=key)
 
@@ -156,7 +164,7 @@ def tool_failed(draft: Draft, event: events.ToolFailed) -> None:
     """One attempt failed: make the next, find out what became of it, or tell the model what can be said."""
     ops = _flying(draft, event.turn, event.index, event.attempt)
     call, failure = draft.turn.call(event.index), event.failure
-    spec, problem = _spec_of(draft, call), problem_text(failure.message)
+    spec, problem = spec_of(draft, call), problem_text(failure.message)
     own = failure.kind in SPENDS or failure.kind == "in_doubt"
     draft.set_call(call.index, problem=problem, failures=call.failures + own)
     draft.log(
@@ -188,7 +196,7 @@ def _give_up(draft: Draft, call: CallState, spec: ToolSpec, ops: Attempts) -> No
         text = f"Failed after {ops.attempt} attempts: {call.problem}"
         close_call(draft, call.index, made_result(call, "error", text), key=key_of(draft, call))
     elif call.resolving:
-        _leave_unknown(draft, call, f"{ops.attempt} attempts failed")
+        leave_unknown(draft, call, f"{ops.attempt} attempts failed")
     else:
         draft.set_call(call.index, resolving=True, ops=Attempts(attempt=ops.attempt + 1))
         call_tool(draft, call.index)
@@ -205,44 +213,8 @@ def _try_again(draft: Draft, call: CallState, ops: Attempts, again: Again) -> No
         call_tool(draft, call.index)
 
 
-def _spec_of(draft: Draft, call: CallState) -> ToolSpec:
-    spec = draft.state.agent.tool(call.tool)
-    if spec is None:
-        raise InvariantBroken("R14", f"a call of the unknown tool {call.tool!r} was started")
-    return spec
-
-
-def _doubted(draft: Draft, call: CallState) -> Doubt | None:
-    """Return the doubt that stands against beginning this call under a new key; none stands against reading."""
-    for doubt in draft.state.doubts:
-        if (doubt.tool, doubt.arguments_digest) == (call.tool, call.arguments_digest):
-            return doubt
-    return None
-
-
-def _leave_unknown(draft: Draft, call: CallState, reason: str) -> None:
-    """P4: say honestly that the outcome is unknown, and remember the call so that it is not begun under a new key."""
-    key = key_of(draft, call)
-    if call.problem:
-        reason += f"; the last attempt failed with: {call.problem}"
-    if _spec_of(draft, call).effect == "read":
-        text = f"No result: {reason}. It only reads: ask again if it is still needed."
-        close_call(draft, call.index, made_result(call, "error", text), key=key)
-        return
-    new = _doubted(draft, call) is None
-    if new:
-        doubt = Doubt(key=key, tool=call.tool, arguments_digest=call.arguments_digest)
-        draft.set(doubts=(*draft.state.doubts, doubt))
-    reason = problem_text(reason)
-    draft.log("tool.in_doubt", index=call.index, tool=call.tool, attempt=call.attempts, key=key, reason=reason)
-    text = f"Outcome unknown. It may have happened: do not assume either, and do not ask for it again. Why: {reason}"
-    close_call(draft, call.index, made_result(call, "unknown", text), key=key)
-    if new and len(draft.state.doubts) >= limits.DOUBTS_MAX and draft.run.ending is None:
-        wind_down(draft, Ending(end="failed", reason="tool", message="too many outcomes are unknown"))
-
-
 def answered(draft: Draft, event: events.Answered) -> None:
-    """A person's answer becomes the result of the call that asked."""
+    """A person's answer becomes the result of the call that asked, or settles what became of one in doubt."""
     request = next((h for h in draft.state.help if h.help_id == event.help_id), None)
     if request is None:
         open_ids = ", ".join(h.help_id for h in draft.state.help) or "none"
@@ -252,9 +224,14 @@ def answered(draft: Draft, event: events.Answered) -> None:
     if len(event.text.encode()) > limits.ANSWER_BYTES_MAX:
         raise InvalidInput("text", f"an answer may have {limits.ANSWER_BYTES_MAX} bytes at most; send files by message")
     call = draft.open_call(request.turn, request.index)
+    carries = call.question is None and take_word(draft, call, event)
     draft.set(help=tuple(h for h in draft.state.help if h.help_id != event.help_id))
-    result = made_result(call, "ok", event.text, limits.ANSWER_BYTES_MAX)
-    close_call(draft, call.index, result, "help.answered", help_id=event.help_id, text=event.text)
+    if call.question is not None:
+        result = made_result(call, "ok", event.text, limits.ANSWER_BYTES_MAX)
+        close_call(draft, call.index, result, "help.answered", help_id=event.help_id, text=event.text)
+    elif carries:
+        draft.set_call(call.index, ops=Attempts(attempt=call.attempts + 1))
+        call_tool(draft, call.index)
     if draft.run.idle_since_ms is not None:
         idle_ms = draft.run.idle_ms + event.at_ms - draft.run.idle_since_ms
         draft.set_run(idle_ms=idle_ms, idle_since_ms=None)

@@ -9,6 +9,7 @@ from perdure.core.errors import IllegalEvent
 from perdure.core.machine.admission import wind_down
 from perdure.core.machine.attempts import count_crash, next_attempt, out_of_time
 from perdure.core.machine.closing import close_call, complete_turn
+from perdure.core.machine.doubts import shown_call
 from perdure.core.machine.draft import Draft, made_result, problem_text
 from perdure.core.retry import GiveUp, after_failure
 from perdure.core.state import Attempts, CallState, Ending, Turn
@@ -75,7 +76,7 @@ def model_replied(draft: Draft, event: events.ModelReplied) -> None:
         calls=calls,
         usage=event.usage.model_dump(mode="json"),
     )
-    draft.set_turn(calls=tuple(_call(i, summary) for i, summary in enumerate(event.calls)))
+    draft.set_turn(calls=tuple(_call(draft, i, summary) for i, summary in enumerate(event.calls)))
     if event.finish != "stop":
         reason = "truncated" if event.finish == "length" else "refusal"
         text = f"Not begun: the reply that asked for it was {'cut off' if reason == 'truncated' else 'a refusal'}."
@@ -96,13 +97,16 @@ def model_replied(draft: Draft, event: events.ModelReplied) -> None:
             close_call(draft, call.index, made_result(call, "error", problem))
 
 
-def _call(index: int, summary: events.CallSummary) -> CallState:
+def _call(draft: Draft, index: int, summary: events.CallSummary) -> CallState:
+    spec = draft.state.agent.tool(summary.tool)
+    asks = spec is not None and spec.in_doubt == "ask"
     return CallState(
         index=index,
         call_id=summary.call_id,
         tool=summary.tool,
         arguments_digest=summary.arguments_digest,
         question=_cut_question(summary.question),
+        shown=shown_call(summary.tool, summary.arguments_json) if asks else "",
     )
 
 

@@ -1,0 +1,151 @@
+"""Doubts: calls of which nobody can tell whether they happened, and what follows from that (P4, design section 6).
+
+A doubt belongs to a key that was begun. While it stands, the same call is not begun under another key. It is lifted by
+what settles it: a result, or a key that is closed. The tool's setting says who is to live with it meanwhile:
+
+- `tell`: the model gets "outcome unknown" as the call's result;
+- `ask`: the call stays open until a person has said whether it happened. Their word goes where a check's answer goes,
+  through the ledger, so that a result which was recorded meanwhile still wins over it;
+- `fail`: the model gets the same result, and the run ends.
+"""
+
+import json
+from typing import Final
+
+from pydantic import JsonValue
+
+from perdure.core import events, limits
+from perdure.core.agent import ToolSpec
+from perdure.core.digests import cut_text, safe_text
+from perdure.core.effects import Word, effect_key
+from perdure.core.errors import InvalidInput, InvariantBroken
+from perdure.core.machine.admission import wind_down
+from perdure.core.machine.closing import close_call
+from perdure.core.machine.draft import Draft, made_result, problem_text
+from perdure.core.state import CallState, Doubt, Ending, HelpRequest
+
+HAPPENED: Final = "it happened"
+DID_NOT_HAPPEN: Final = "it did not happen"
+
+
+def key_of(draft: Draft, call: CallState) -> str:
+    """Return the call's present idempotency key."""
+    return effect_key(draft.state.task_id, draft.turn.number, call.index, call.generation)
+
+
+def spec_of(draft: Draft, call: CallState) -> ToolSpec:
+    """Return the spec of a call that was started."""
+    spec = draft.state.agent.tool(call.tool)
+    if spec is None:
+        raise InvariantBroken("R14", f"a call of the unknown tool {call.tool!r} was started")
+    return spec
+
+
+def doubt_of(draft: Draft, call: CallState) -> Doubt | None:
+    """Return the doubt that stands against beginning this call under a new key; none stands against reading."""
+    for doubt in draft.state.doubts:
+        if (doubt.tool, doubt.arguments_digest) == (call.tool, call.arguments_digest):
+            return doubt
+    return None
+
+
+def lift_doubt(draft: Draft, key: str) -> None:
+    """What became of this key is known now."""
+    draft.set(doubts=tuple(doubt for doubt in draft.state.doubts if doubt.key != key))
+
+
+def leave_unknown(draft: Draft, call: CallState, reason: str, twin_of: str = "") -> None:
+    """P4: say honestly that the outcome is unknown, to whom the tool's setting names.
+
+    `twin_of` is the key in doubt of a call that was not begun because of it: it gets the same answer, and is no doubt
+    of its own. Nobody is asked about it either; what a person says of the other one holds for both.
+    """
+    key, spec = key_of(draft, call), spec_of(draft, call)
+    if call.problem:
+        reason += f"; the last attempt failed with: {call.problem}"
+    if spec.effect == "read":
+        text = f"No result: {reason}. It only reads: ask again if it is still needed."
+        close_call(draft, call.index, made_result(call, "error", text), key=key)
+        return
+    full = not twin_of and _remember(draft, call, key)
+    reason = problem_text(reason)
+    draft.log("tool.in_doubt", index=call.index, tool=call.tool, attempt=call.attempts, key=key, reason=reason)
+    if spec.in_doubt == "ask" and not twin_of:
+        _ask(draft, call, key, reason, may_ask=not full and draft.run.ending is None)
+    else:
+        text = "Outcome unknown. It may have happened: do not assume either, and do not ask for it again. Why: "
+        close_call(draft, call.index, made_result(call, "unknown", text + reason), key=key)
+    if draft.run.ending is not None:
+        return
+    if spec.in_doubt == "fail":
+        message = f"the outcome of {call.tool} is unknown ({twin_of or key}): {reason}"
+        wind_down(draft, Ending(end="failed", reason="tool", message=message))
+    elif full:
+        wind_down(draft, Ending(end="failed", reason="tool", message="too many outcomes are unknown"))
+
+
+def _remember(draft: Draft, call: CallState, key: str) -> bool:
+    """Remember a doubt; return whether with it there are too many."""
+    if any(doubt.key == key for doubt in draft.state.doubts):
+        return False
+    doubt = Doubt(key=key, tool=call.tool, arguments_digest=call.arguments_digest)
+    draft.set(doubts=(*draft.state.doubts, doubt))
+    return len(draft.state.doubts) >= limits.DOUBTS_MAX
+
+
+# --- a person's word --------------------------------------------------------------------------------------------
+
+
+def shown_call(tool: str, arguments_json: str | None) -> str:
+    """Return a call as a person reads it: `refund(order_id="A-1", amount=79.0)`."""
+    arguments: JsonValue = json.loads(arguments_json) if arguments_json is not None else None
+    inside = "…"
+    if isinstance(arguments, dict):
+        inside = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())
+    return cut_text(safe_text(f"{tool}({inside})"), limits.SHOWN_CALL_BYTES_MAX, "… [cut]")
+
+
+def _ask(draft: Draft, call: CallState, key: str, reason: str, *, may_ask: bool) -> None:
+    """Put the call to a person. In a run that ends it rests, and the next run finds out and asks anew."""
+    draft.set_call(call.index, ops=None, word=None)
+    if not may_ask:
+        return
+    text = (
+        f"Did {call.shown or call.tool} happen? It was begun under the key {key}, and what became of it is unknown: "
+        f'{reason}. Answer "{HAPPENED}" or "{DID_NOT_HAPPEN}"; what else you know may follow after a colon.'
+    )
+    put_question(draft, call, key, text, (HAPPENED, DID_NOT_HAPPEN))
+
+
+def put_question(draft: Draft, call: CallState, help_id: str, text: str, choices: tuple[str, ...] = ()) -> None:
+    """Open a help request; the call waits for its answer."""
+    turn = draft.turn.number
+    request = HelpRequest(help_id=help_id, text=text, turn=turn, index=call.index, choices=choices)
+    draft.set(help=(*draft.state.help, request))
+    draft.set_call(call.index, asked=help_id)
+    data: dict[str, JsonValue] = {"help_id": help_id, "index": call.index, "text": text}
+    draft.log_row("help.requested", data | ({"choices": list(choices)} if choices else {}))
+
+
+def read_word(text: str) -> Word:
+    """Return what a person said of an effect; raises `InvalidInput` for what says neither. Nothing is guessed."""
+    said, _, _ = text.partition(":")
+    plain = " ".join(said.split()).rstrip(".!").lower()
+    if plain not in {HAPPENED, DID_NOT_HAPPEN}:
+        raise InvalidInput(
+            "text",
+            f"{cut_text(safe_text(text.strip()), 100, '…')!r} does not say whether it happened; answer "
+            f'"{HAPPENED}" or "{DID_NOT_HAPPEN}", and what else you know after a colon',
+        )
+    return Word(happened=plain == HAPPENED, text=safe_text(text.strip()))
+
+
+def take_word(draft: Draft, call: CallState, event: events.Answered) -> bool:
+    """Record a person's word; return whether an attempt is to carry it to the ledger now.
+
+    In a run that ends nothing begins: the word is kept, and the next run's attempt carries it.
+    """
+    word = read_word(event.text)
+    draft.log("help.answered", index=call.index, tool=call.tool, help_id=event.help_id, text=event.text)
+    draft.set_call(call.index, asked=None, word=word)
+    return draft.run.ending is None
