@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from perdure.app.events import TaskEvent
 from perdure.app.messages import new_message
 from perdure.core.content import Lane, ModelEntry, UserEntry
-from perdure.core.errors import RunFailed, TaskClosed, TaskNotFound
+from perdure.core.errors import OutcomeUnknown, RunFailed, TaskClosed, TaskNotFound
 from perdure.core.ports import Store, TaskRow
 from perdure.core.state import TERMINAL
 from perdure.temporal.contracts import InboxItem, Monitor
@@ -73,20 +73,27 @@ class Task:
         waited through.
 
         Raises:
-            RunFailed: The latest run ended without an answer; names the reason.
+            RunFailed: The latest run ended without an answer; names the reason. Where it failed because nobody can
+                tell what became of a call (`in_doubt="fail"`), its `__cause__` is an `OutcomeUnknown` with the key.
         """
         answer = ""
+        unknown: OutcomeUnknown | None = None
         async for event in self.events():
             for entry in event.entries:
                 if isinstance(entry, ModelEntry):
                     answer = entry.reply.text
                 elif isinstance(entry, UserEntry):
                     answer = ""
+            if event.kind == "run.started":
+                unknown = None
+            elif event.kind == "tool.in_doubt":
+                unknown = OutcomeUnknown(str(event.data["key"]), str(event.data["reason"]))
             if event.kind == "task.status" and await self._rests(event):
                 state, reason = str(event.data["state"]), str(event.data.get("reason", ""))
                 if state == "completed" or reason == "answered":
                     return answer
-                raise RunFailed(self.id, state, reason, str(event.data.get("message", "")))
+                failed = RunFailed(self.id, state, reason, str(event.data.get("message", "")))
+                raise failed from (unknown if reason == "tool" else None)
         raise TaskNotFound(self.id)
 
     async def _rests(self, event: TaskEvent) -> bool:

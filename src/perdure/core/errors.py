@@ -178,7 +178,11 @@ class BegunError(PerdureError):
 
 
 class OutcomeUnknown(PerdureError):
-    """It cannot be known whether the effect under `key` happened (P4); it is neither repeated nor dropped."""
+    """It cannot be known whether the effect under `key` happened (P4); it is neither repeated nor dropped.
+
+    A tool raises it to say so of its own call: `raise OutcomeUnknown(call.idempotency_key, "the bank timed out")`. Its
+    check is then asked, as after a crash. It is the cause of the `RunFailed` of a run that ended because of it.
+    """
 
     code = "outcome_unknown"
 

@@ -151,7 +151,7 @@ class TaskActivities:
                 worker=self._worker,
                 resolve_only=command.resolve_only,
             )
-            execution = await agent.executor.execute(given.batch, request, command.call_id, arguments)
+            execution = await agent.executor.execute(given.batch, request, command.call_id, arguments, command.word)
             faults.reach("tool.before_completion", command.tool, task_id)
             return execution
 

@@ -18,7 +18,7 @@ from pydantic import JsonValue
 
 from perdure.core import faults, limits
 from perdure.core.content import ResultStatus, ToolEntry, ToolResult
-from perdure.core.effects import EffectRequest
+from perdure.core.effects import EffectRequest, Word
 from perdure.core.errors import BegunError, Fenced, InvariantBroken, StoreUnavailable, ToolError
 from perdure.core.log import Batch
 from perdure.core.ports import Call, Check, Execution, Ledgered, Store, ToolPort
@@ -55,10 +55,16 @@ class LedgerExecutor:
         self._sleep = sleep
 
     async def execute(
-        self, batch: Batch, request: EffectRequest, call_id: str, arguments: dict[str, JsonValue]
+        self,
+        batch: Batch,
+        request: EffectRequest,
+        call_id: str,
+        arguments: dict[str, JsonValue],
+        word: Word | None = None,
     ) -> Execution:
         """Run one attempt of one call; the batch is written with the ledger's first answer.
 
+        A person's `word` settles what is still in doubt, in place of the tool's check; what is recorded wins over it.
         A tool that this worker does not have, or arguments that no longer fit it, begin nothing: the ledger says
         what became of the key and closes one that never began (`not_begun`, with the reason).
 
@@ -83,6 +89,8 @@ class LedgerExecutor:
             case "not_begun":
                 return Execution(outcome="not_begun", reason=refused)
             case "in_doubt":
+                if word is not None:
+                    return await self._settle(request, call_id, word)
                 if tool is None:
                     return Execution(outcome="in_doubt", reason=refused)
                 return await self._resolve(tool, batch, request, call_id)
@@ -151,9 +159,7 @@ class LedgerExecutor:
         if answer.answer == "happened":
             return await self._record(request, call_id, "ok", answer.result)
         if answer.answer == "never":
-            ledgered = await self._store.close_effect(request.key, self._now_ms())
-            faults.reach("tool.key_closed", request.tool, request.task_id)
-            return _recorded(ledgered) if ledgered.verdict == "done" else Execution(outcome="closed")
+            return await self._close(request)
         # The first attempt may have lived on and recorded its result while this one waited.
         again = request.model_copy(update={"resolve_only": True})
         ledgered = await self._store.begin_effect(batch, again, self._now_ms())
@@ -164,6 +170,18 @@ class LedgerExecutor:
                 return Execution(outcome="closed")
             case _:
                 return Execution(outcome="in_doubt", reason=reason)
+
+    async def _close(self, request: EffectRequest) -> Execution:
+        """Close the key of what did not happen; a result that was recorded meanwhile wins."""
+        ledgered = await self._store.close_effect(request.key, self._now_ms())
+        faults.reach("tool.key_closed", request.tool, request.task_id)
+        return _recorded(ledgered) if ledgered.verdict == "done" else Execution(outcome="closed")
+
+    async def _settle(self, request: EffectRequest, call_id: str, word: Word) -> Execution:
+        """Record what a person said became of the call."""
+        if word.happened:
+            return await self._record(request, call_id, "ok", f"A person says: {word.text}")
+        return await self._close(request)
 
     async def _asked(self, tool: ToolPort, request: EffectRequest) -> tuple[Check, str]:
         """Return the check's answer, and a reason where it settles nothing."""

@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, ParamSpec, TypeVar, cast, get_args, over
 from pydantic import JsonValue, ValidationError
 
 from perdure.core import limits
-from perdure.core.agent import EffectClass, RetryPolicy, ToolSpec
+from perdure.core.agent import EffectClass, InDoubt, RetryPolicy, ToolSpec
 from perdure.core.errors import ConfigurationError, ToolError
 from perdure.core.ports import Call, Check, ToolSchema
 from perdure.tools.documentation import summary
@@ -134,6 +134,7 @@ def tool(
     effect: EffectClass = "once",
     check: CheckFunction | None = None,
     parallel: bool | None = None,
+    in_doubt: InDoubt = "tell",
     timeout_s: float = limits.TOOL_TIMEOUT_S,
     heartbeat_timeout_s: float = limits.HEARTBEAT_TIMEOUT_S,
     retry: RetryPolicy | None = None,
@@ -150,6 +151,7 @@ def tool(
     effect: EffectClass = "once",
     check: CheckFunction | None = None,
     parallel: bool | None = None,
+    in_doubt: InDoubt = "tell",
     timeout_s: float = limits.TOOL_TIMEOUT_S,
     heartbeat_timeout_s: float = limits.HEARTBEAT_TIMEOUT_S,
     retry: RetryPolicy | None = None,
@@ -161,13 +163,17 @@ def tool(
 
     Its schema comes from the annotations, its description from the docstring's first paragraph, the parameters' from
     `Annotated[…, Field(description=…)]` or a Google-style `Args:` section. A parameter annotated `Call` gets the call
-    it serves and is not shown to the model. Raise `ToolError` to say that the effect did not happen.
+    it serves and is not shown to the model. Raise `ToolError` to say that the effect did not happen, `OutcomeUnknown`
+    (or anything else) where that cannot be told: what may have happened is asked of the check, never repeated.
 
     Args:
         function: The function, where the decorator is used without parentheses.
         effect: `read` and `idempotent` may be begun again with the same key; `once` (the default) never is.
         check: Asked what became of a key whose call ended without a result. Takes the key, or a `Call` where its
             parameter is annotated so. Answers a `Check`, None (not so far), or what the call would have returned.
+        in_doubt: Who lives with an outcome that neither the ledger nor the check can tell. `tell` (the default): the
+            model is told "outcome unknown". `ask`: a person is asked whether it happened, and the call waits for
+            their word. `fail`: the run ends, and a person takes over.
         parallel: Whether it may run beside other calls of the same turn. Default: only a `read`.
         timeout_s: Seconds that one attempt may take.
         heartbeat_timeout_s: Seconds without a sign of life after which its worker is taken for lost.
@@ -183,7 +189,7 @@ def tool(
 
     def make(function: Callable[P, R]) -> FunctionTool[P, R]:
         called = _name_of(function) if name is None else name
-        spec = _spec(called, effect, parallel, timeout_s, heartbeat_timeout_s, retry)
+        spec = _spec(called, effect, parallel, in_doubt, timeout_s, heartbeat_timeout_s, retry)
         _refuse_function(called, function)
         settle_s_max = timeout_s * _SETTLE_SHARE_MAX
         settles_s = min(limits.SETTLE_S, settle_s_max) if settle_s is None else settle_s
@@ -208,6 +214,7 @@ def _spec(
     name: str,
     effect: EffectClass,
     parallel: bool | None,
+    in_doubt: InDoubt,
     timeout_s: float,
     heartbeat_timeout_s: float,
     retry: RetryPolicy | None,
@@ -219,6 +226,10 @@ def _spec(
         raise ConfigurationError(f"{where}, name", "this name is reserved for the harness; choose another with name=…")
     if effect not in get_args(EffectClass):
         raise ConfigurationError(f"{where}, effect", f"{effect!r} is not one of {', '.join(get_args(EffectClass))}")
+    if in_doubt not in get_args(InDoubt):
+        raise ConfigurationError(f"{where}, in_doubt", f"{in_doubt!r} is not one of {', '.join(get_args(InDoubt))}")
+    if effect == "read" and in_doubt != "tell":
+        raise ConfigurationError(f"{where}, in_doubt", "a tool that only reads leaves nothing in doubt; leave it out")
     for field, seconds in (("timeout_s", timeout_s), ("heartbeat_timeout_s", heartbeat_timeout_s)):
         if not 0 < seconds < float("inf"):
             raise ConfigurationError(f"{where}, {field}", f"{seconds} is not a time; give seconds greater than 0")
@@ -226,6 +237,7 @@ def _spec(
         name=name,
         effect=effect,
         parallel=effect == "read" if parallel is None else parallel,
+        in_doubt=in_doubt,
         timeout_s=timeout_s,
         heartbeat_timeout_s=heartbeat_timeout_s,
         **({} if retry is None else {"retry": retry}),
