@@ -6,6 +6,7 @@ import os
 import secrets
 import socket
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 
 from perdure.app.agent import Agent
 from perdure.app.clock import now_ms
@@ -21,8 +22,9 @@ from perdure.store import open_store
 from perdure.temporal.activities import TaskActivities
 from perdure.temporal.connection import temporal_client
 from perdure.temporal.contracts import TaskStart
+from perdure.temporal.in_hand import Board, InHand
 from perdure.temporal.tasks import TaskClient
-from perdure.temporal.worker import running_worker
+from perdure.temporal.worker import WorkerPart, running_worker
 
 
 def worker_identity() -> str:
@@ -97,23 +99,43 @@ async def open_app(
     """
     refuse_while_importing("it opens an app")
     where = settings or Settings.from_environment()
+    member = Member(worker_identity()) if worker else None
+    async with opened(agent, where, member, drain_s) as app:
+        yield app
+
+
+@dataclass(frozen=True)
+class Member:
+    """How a process works: under which name (unique per start), on what, and noting what it has in hand where."""
+
+    identity: str
+    part: WorkerPart = "all"
+    board: Board | None = None
+
+
+@contextlib.asynccontextmanager
+async def opened(agent: Agent, where: Settings, member: Member | None, drain_s: float) -> AsyncIterator[App]:
+    """Open an application whose process works as `member` says, or not at all. Raises as `open_app` does."""
     queue = agent.id
-    identity = worker_identity()
     async with contextlib.AsyncExitStack() as stack:
-        if worker:
+        if member is not None:
             stack.enter_context(armed(os.environ))
         claimed = (str(where.temporal), where.store_url, queue)
-        if worker:
+        if member is not None:
             stack.enter_context(_claim(claimed, agent.id))
         client = await stack.enter_async_context(temporal_client(where.temporal))
         store = await open_store(where.store_url)
         stack.push_async_callback(store.close)
         failed: asyncio.Event | None = None
-        if worker:
-            live = agent.live(store, identity, now_ms)
+        if member is not None:
+            live = agent.live(store, member.identity, now_ms)
             stack.push_async_callback(_close_model, live.model, agent.model)
-            activities = TaskActivities(store, {agent.id: live}, identity, now_ms)
-            failed = await stack.enter_async_context(running_worker(client, queue, activities, identity, drain_s))
+            activities = TaskActivities(store, {agent.id: live}, member.identity, now_ms)
+            noting = () if member.board is None else (InHand(member.board),)
+            working = running_worker(
+                client, queue, activities, member.identity, drain_s, part=member.part, interceptors=noting
+            )
+            failed = await stack.enter_async_context(working)
         yield App(agent, store, TaskClient(client, queue), failed)
 
 

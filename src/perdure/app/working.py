@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 
 from perdure.app.agent import Agent
-from perdure.app.app import open_app
+from perdure.app.app import Member, opened, worker_identity
 from perdure.app.settings import Settings
 from perdure.core import limits
 from perdure.core.errors import Unavailable
@@ -21,11 +21,12 @@ async def work(
     *,
     drain_s: float = limits.DRAIN_S,
     until_stdin_closes: bool = False,
+    member: Member | None = None,
 ) -> None:
     """Work on the agent's tasks until SIGTERM or SIGINT, then drain; a second signal ends at once.
 
     With `until_stdin_closes` the end of standard input counts as SIGTERM: a parent that dies, however it dies,
-    closes the pipe that it held.
+    closes the pipe that it held. `member` says how to work under a supervisor; by default on everything.
 
     Raises:
         Unavailable: The worker lost its Temporal for good.
@@ -38,7 +39,7 @@ async def work(
     if until_stdin_closes:
         loop.add_reader(sys.stdin.fileno(), _drained, loop, ended)
     try:
-        async with open_app(agent, settings=settings, drain_s=drain_s) as app:
+        async with opened(agent, settings, member or Member(worker_identity()), drain_s) as app:
             on_ready()
             failed = app.worker_failed or asyncio.Event()
             waits = [asyncio.create_task(event.wait()) for event in (ended, failed)]

@@ -1,7 +1,7 @@
 """`perdure run`: give an agent a message and stay until it has answered, or go on with a task that was left.
 
 The command owns nothing of the task. It starts what the task needs (the embedded Temporal, or joins the one that
-runs, and one worker child), follows the log, and answers questions from its terminal. Killed at any moment it leaves
+runs, and supervised workers), follows the log, and answers questions from its terminal. Killed at any moment it leaves
 the task as it is, for `perdure run --resume` or a worker.
 
 The worker is started before the message is given: what it refuses (an agent, a model without a key) is told before
@@ -18,23 +18,20 @@ from typing import Annotated
 import typer
 
 from perdure.app.app import App, open_app
-from perdure.app.kept_worker import kept_worker
 from perdure.app.loading import load_agent
 from perdure.app.settings import Settings
+from perdure.app.supervisor import Change, Fleet, supervised
 from perdure.app.task import Task
 from perdure.cli.following import NobodyAnswers, TerminalAnswering, follow
 from perdure.cli.output import JsonOutput, Outcome, Output, TimelineOutput, note
 from perdure.cli.places import Origin, command, existing_store, origin_of, remember, worker_log
 from perdure.cli.reading import read_log
 from perdure.cli.signals import Interrupted, first_of, until_signal
+from perdure.cli.temporal_watch import until_temporal_ends
 from perdure.core.errors import ConfigurationError, InvalidInput, RunFailed, TaskClosed, TaskNotFound, Unavailable
 from perdure.core.ports import TaskRow
 from perdure.core.state import TERMINAL
-from perdure.temporal.embedded import find_record
-from perdure.temporal.settings import EmbeddedSettings
-
-TEMPORAL_LOOK_S = 0.5
-"""How often it is looked whether the Temporal that is used is still there; a look reads one small file."""
+from perdure.temporal.connection import temporal_client
 
 
 def run(
@@ -106,6 +103,13 @@ async def _run(request: _Request) -> int:
     return outcome.exit_code
 
 
+def _tell_of_worker(change: Change) -> None:
+    """Say what happened to a worker, as far as it was not this command's doing."""
+    if change.asked or (change.kind == "ready" and change.part != "calls"):
+        return
+    note(f"{change.text}; another one is started" if change.kind == "died" else change.text)
+
+
 def _tell(request: _Request, outcome: Outcome) -> Outcome:
     """Say how it ended as soon as it is known; shutting down what was started takes seconds."""
     request.told = True
@@ -142,30 +146,15 @@ async def _answered(request: _Request, settings: Settings) -> Outcome:
         )
     log = worker_log(settings)
     remember(settings, agent.id, origin)
+    fleet = Fleet(origin.reference, agent.id, origin.folder, log=log, environment={"PERDURE_HOME": str(settings.home)})
     async with (
         open_app(agent, settings=settings, worker=False) as app,
-        kept_worker(origin.reference, settings.home, folder=origin.folder, log=log, on_change=note) as worker,
+        temporal_client(settings.temporal) as client,
+        supervised(fleet, client, _tell_of_worker) as supervisor,
     ):
-        note(f"worker {worker.pid} works for {agent.id}; its log is {log}")
-        given = first_of(_given(request, app), worker.watch())
-        return await first_of(given, _until_temporal_ends(settings))
-
-
-async def _until_temporal_ends(settings: Settings) -> None:
-    """Raise `Unavailable` when the embedded Temporal is gone, or belongs to another process than when this began.
-
-    One that was joined ends with its owner. Taking its place was refused: the worker child would have to move too,
-    and the same command, given again, does all that.
-    """
-    if not isinstance(settings.temporal, EmbeddedSettings):
-        await asyncio.Event().wait()  # the SDK reconnects to a remote one by itself
-        return
-    used = find_record(settings.temporal.database)
-    while find_record(settings.temporal.database) == used:  # noqa: ASYNC110 - another process ends it, and sets no event
-        await asyncio.sleep(TEMPORAL_LOOK_S)
-    joined = used is not None and used.owner_pid != os.getpid()
-    why = f" with process {used.owner_pid}, which had started it" if used is not None and joined else " by itself"
-    raise Unavailable(f"the embedded Temporal has ended{why}")
+        note(f"workers for {agent.id} are ready; their log is {log}")
+        given = first_of(_given(request, app), supervisor.watch())
+        return await first_of(given, until_temporal_ends(settings))
 
 
 async def _given(request: _Request, app: App) -> Outcome:

@@ -1,24 +1,38 @@
-"""`perdure worker`: work on an agent's tasks."""
+"""`perdure worker`: work on an agent's tasks, in processes that are watched and replaced."""
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from perdure.app.agent import Agent
 from perdure.app.loading import load_agent
+from perdure.app.newborn import LOG_FORMAT
 from perdure.app.settings import Settings
+from perdure.app.supervisor import Change, Fleet, supervised
 from perdure.app.working import work
 from perdure.cli.places import Origin, data_folder, remember
+from perdure.cli.signals import Interrupted, first_of, until_signal
+from perdure.cli.temporal_watch import until_temporal_ends
 from perdure.core import limits
+from perdure.temporal.connection import temporal_client
 
 
 def worker(
     agent: Annotated[str, typer.Argument(metavar="AGENT", help="module:agent")],
+    processes: Annotated[
+        int,
+        typer.Option(
+            min=1, max=limits.WORKER_PROCESSES_MAX, metavar="N", help="Worker processes; one more always stands by."
+        ),
+    ] = 1,
     drain_s: Annotated[
         float, typer.Option("--drain", min=0, metavar="SECONDS", help="How long begun calls may take to end.")
     ] = limits.DRAIN_S,
@@ -27,23 +41,70 @@ def worker(
 ) -> None:
     """Work on an agent's tasks until SIGTERM or Ctrl-C; then let begun calls end, and exit with 0.
 
-    Joins the Temporal of a running command over the same data folder, or starts the embedded one.
+    Joins the Temporal of a running command over the same data folder, or
+    starts the embedded one. A worker that dies is replaced, and what it did
+    goes on at once in another one. SIGHUP replaces the workers one by one.
     """
     settings = Settings.from_environment()
     data_folder(settings)
-    logging.basicConfig(
-        level=logging.WARNING, stream=sys.stderr, format="%(asctime)s %(process)d %(levelname)s %(name)s %(message)s"
-    )
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format=LOG_FORMAT)
     loaded = load_agent(agent)
     remember(settings, loaded.id, Origin(agent, Path.cwd()))
+    if until_stdin_closes:
+        asyncio.run(_alone(loaded, settings, drain_s, as_json))
+        return
+    fleet = Fleet(agent, loaded.id, Path.cwd(), processes=processes, drain_s=drain_s)
+    with contextlib.suppress(Interrupted):
+        asyncio.run(_supervise(fleet, settings, as_json))
+
+
+async def _supervise(fleet: Fleet, settings: Settings, as_json: bool) -> None:
+    async def supervise() -> None:
+        async with (
+            temporal_client(settings.temporal) as client,
+            supervised(fleet, client, lambda change: _tell(change, as_json)) as supervisor,
+        ):
+            _ready(fleet.queue, as_json)
+            rolls: set[asyncio.Task[None]] = set()
+
+            def roll() -> None:
+                if not rolls:
+                    rolls.add(asyncio.create_task(supervisor.roll()))
+                    next(iter(rolls)).add_done_callback(rolls.discard)
+
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(signal.SIGHUP, roll)
+            try:
+                await first_of(supervisor.watch(), until_temporal_ends(settings))
+            finally:
+                loop.remove_signal_handler(signal.SIGHUP)
+                for each in rolls:
+                    each.cancel()
+
+    await until_signal(supervise(), lambda number: None)
+
+
+async def _alone(agent: Agent, settings: Settings, drain_s: float, as_json: bool) -> None:
+    """Work in this process, for a parent that watches by itself and holds standard input open."""
 
     def on_ready() -> None:
-        if as_json:
-            print(json.dumps({"event": "ready", "agent": loaded.id, "pid": os.getpid()}), flush=True)
-        else:
-            print(f"worker {os.getpid()} works for {loaded.id}", flush=True)
-        if until_stdin_closes:
-            # The parent reads no further; what tools print must go where it is kept, not fill a pipe until it blocks.
-            os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        _ready(agent.id, as_json)
+        # The parent reads no further; what tools print must go where it is kept, not fill a pipe until it blocks.
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 
-    asyncio.run(work(loaded, settings, on_ready, drain_s=drain_s, until_stdin_closes=until_stdin_closes))
+    await work(agent, settings, on_ready, drain_s=drain_s, until_stdin_closes=True)
+
+
+def _ready(agent_id: str, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"event": "ready", "agent": agent_id, "pid": os.getpid()}), flush=True)
+    else:
+        print(f"worker {os.getpid()} works for {agent_id}", flush=True)
+
+
+def _tell(change: Change, as_json: bool) -> None:
+    if as_json:
+        said = {"event": f"worker.{change.kind}", "part": change.part, "pid": change.pid, "text": change.text}
+        print(json.dumps({**said, "at_ms": change.at_ms, "code": change.code, "failed": change.failed}), flush=True)
+    elif change.kind != "ready":
+        print(change.text, flush=True)

@@ -22,6 +22,12 @@ from perdure.temporal.outbox import Outbox
 ONE_ATTEMPT = ServerRetries(maximum_attempts=1)
 """Every attempt is scheduled by the workflow, so that each is an event in the log with its number."""
 
+
+def quarantine_queue(task_queue: str) -> str:
+    """Return the queue of an agent's attempts that run alone (R12)."""
+    return f"{task_queue}:quarantine"
+
+
 NOT_BEGUN = Failure(kind="cancelled", message="told to stop before it was scheduled")
 
 
@@ -89,6 +95,7 @@ class Flights:
             output = await workflow.execute_activity(
                 "invoke_llm",
                 ModelInput(agent_id=self._agent_id, batch=self._batch(rows), command=command),
+                task_queue=_queue_of(command),
                 result_type=ModelOutput,
                 start_to_close_timeout=timedelta(seconds=command.timeout_s),
                 heartbeat_timeout=timedelta(seconds=command.heartbeat_timeout_s),
@@ -127,6 +134,7 @@ class Flights:
             output = await workflow.execute_activity(
                 "invoke_tool",
                 ToolInput(agent_id=self._agent_id, batch=self._batch(rows), command=command),
+                task_queue=_queue_of(command),
                 result_type=Execution,
                 start_to_close_timeout=timedelta(seconds=command.timeout_s),
                 heartbeat_timeout=timedelta(seconds=command.heartbeat_timeout_s),
@@ -170,6 +178,11 @@ class Flights:
 
     def _batch(self, rows: tuple[LogEvent, ...]) -> Batch:
         return Batch(task_id=self._task_id, rows=rows, confirmed=self._outbox.confirmed)
+
+
+def _queue_of(command: CallModel | CallTool) -> str | None:
+    """Return the queue of an attempt that must run alone; None means the workflow's own."""
+    return quarantine_queue(workflow.info().task_queue) if command.quarantine else None
 
 
 def now_ms() -> int:
