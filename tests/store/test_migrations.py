@@ -46,6 +46,13 @@ async def test_several_may_open_a_new_store_at_once(bare_url: str) -> None:
         await store.close()
 
 
+async def test_several_new_stores_may_be_opened_at_once(tmp_path: Path) -> None:
+    stores = await asyncio.gather(*(open_store(f"sqlite:///{tmp_path}/{name}.db") for name in range(6)))
+    assert [await store.tasks(1) for store in stores] == [()] * 6
+    for store in stores:
+        await store.close()
+
+
 async def test_a_newer_database_is_refused_and_untouched(bare_url: str) -> None:
     store = await open_store(bare_url)
     await store._backend.write(lambda c: c.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'")))

@@ -11,6 +11,7 @@ write would fail at once instead.
 import asyncio
 import fcntl
 import os
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -30,6 +31,8 @@ _BUSY_SHARE = 0.8
 
 _PRIVATE_FILE = 0o600
 _PRIVATE_FOLDER = 0o700
+
+_migrating = threading.Lock()
 
 
 class SqliteBackend:
@@ -88,7 +91,8 @@ class SqliteBackend:
             # Switching to WAL takes no part in busy waiting, hence under the lock and outside a transaction.
             with self._writer.connect() as connection:
                 connection.connection.cursor().execute("PRAGMA journal_mode=WAL")
-            with self._writer.begin() as connection:
+            # Alembic keeps what it works on in globals: of a process's stores, one is migrated at a time.
+            with _migrating, self._writer.begin() as connection:
                 migrate(connection)
 
     def _release(self) -> None:
