@@ -12,6 +12,7 @@ NAMES = [
     "Budget",
     "Call",
     "Check",
+    "ONCE_TABLE",
     "OutcomeUnknown",
     "PerdureError",
     "RetryPolicy",
@@ -20,6 +21,7 @@ NAMES = [
     "Task",
     "TaskEvent",
     "ToolError",
+    "once_check",
     "open_app",
     "tool",
 ]

@@ -15,10 +15,13 @@ if TYPE_CHECKING:
     from perdure.app.task import Task
     from perdure.core.agent import Budget, RetryPolicy
     from perdure.core.errors import OutcomeUnknown, PerdureError, RunFailed, ToolError
-    from perdure.core.ports import Call, Check
+    from perdure.core.ports import Check
+    from perdure.tools.call import Call
     from perdure.tools.function import tool
+    from perdure.tools.once import ONCE_TABLE, once_check
 
 __all__ = [
+    "ONCE_TABLE",
     "Agent",
     "App",
     "Budget",
@@ -32,15 +35,17 @@ __all__ = [
     "Task",
     "TaskEvent",
     "ToolError",
+    "once_check",
     "open_app",
     "tool",
 ]
 
 _HOMES = {
+    "ONCE_TABLE": "perdure.tools.once",
     "Agent": "perdure.app.agent",
     "App": "perdure.app.app",
     "Budget": "perdure.core.agent",
-    "Call": "perdure.core.ports",
+    "Call": "perdure.tools.call",
     "Check": "perdure.core.ports",
     "OutcomeUnknown": "perdure.core.errors",
     "PerdureError": "perdure.core.errors",
@@ -50,6 +55,7 @@ _HOMES = {
     "Task": "perdure.app.task",
     "TaskEvent": "perdure.app.events",
     "ToolError": "perdure.core.errors",
+    "once_check": "perdure.tools.once",
     "open_app": "perdure.app.app",
     "tool": "perdure.tools.function",
 }

@@ -1,9 +1,28 @@
 """The public API as a typed user sees it. Nothing runs here: the type checker is the test."""
 
+import sqlite3
 from collections.abc import AsyncIterator
 from typing import assert_type
 
-from perdure import Agent, App, Call, Check, Task, TaskEvent, ToolError, open_app, tool
+from pydantic import JsonValue
+from sqlalchemy import Connection
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
+from sqlalchemy.orm import Session
+
+from perdure import (
+    ONCE_TABLE,
+    Agent,
+    App,
+    Call,
+    Check,
+    OutcomeUnknown,
+    Task,
+    TaskEvent,
+    ToolError,
+    once_check,
+    open_app,
+    tool,
+)
 
 
 @tool(effect="read")
@@ -22,6 +41,30 @@ async def refund(order_id: str, amount: float, call: Call) -> str:
     assert_type(call.idempotency_key, str)
     assert_type(call.attempt, int)
     return f"{order_id} {amount}"
+
+
+async def kept(call: Call, engine: AsyncEngine, plain: sqlite3.Connection, connection: Connection) -> None:
+    async with engine.begin() as later:
+        once = await call.once(later)
+        assert_type(bool(once), bool)
+        assert_type(once.result, JsonValue)
+        await once.record({"paid": 1})
+    async with AsyncSession(engine) as session:
+        await (await call.once(session)).record(1)
+    call.once(plain).record(1)
+    call.once(connection).record(1)
+    with Session() as here:
+        call.once(here).record(1)
+
+
+@tool(effect="once", in_doubt="ask", check=once_check(lambda: sqlite3.connect("shop.db")))
+def pay(amount: float, call: Call) -> JsonValue:
+    with sqlite3.connect("shop.db") as connection:
+        connection.execute(ONCE_TABLE)
+        once = call.once(connection)
+        if not once:
+            return once.result
+    raise OutcomeUnknown(call.idempotency_key, "the bank timed out")
 
 
 @tool

@@ -31,6 +31,9 @@ ANSWER_BYTES_MAX = 32 * KIB
 QUESTION_BYTES_MAX = 8 * KIB
 """What a person is asked at once; it is held in the state until it is answered. The whole stands in the transcript."""
 
+ONCE_RESULT_BYTES_MAX = 16 * KIB
+"""A result that a guarded call records beside its effect: a receipt. More belongs in the effect's own rows."""
+
 SHOWN_CALL_BYTES_MAX = 1 * KIB
 """A call as a person is asked about it; it is held in the state while the call is open."""
 

@@ -13,10 +13,11 @@ from typing import Any, Final, Generic, ParamSpec, TypeVar, cast, get_args, over
 
 from pydantic import JsonValue, ValidationError
 
-from perdure.core import limits
+from perdure.core import limits, ports
 from perdure.core.agent import EffectClass, InDoubt, RetryPolicy, ToolSpec
 from perdure.core.errors import ConfigurationError, ToolError
-from perdure.core.ports import Call, Check, ToolSchema
+from perdure.core.ports import Check, ToolSchema
+from perdure.tools.call import Call, is_call
 from perdure.tools.documentation import summary
 from perdure.tools.intrinsic import RESERVED
 from perdure.tools.results import as_json
@@ -80,7 +81,7 @@ class FunctionTool(Generic[P, R]):
         """Return why these arguments break the schema, in words that help a model to correct them, or None."""
         return self._signature.problem(arguments)
 
-    async def invoke(self, arguments: dict[str, JsonValue], call: Call) -> JsonValue:
+    async def invoke(self, arguments: dict[str, JsonValue], call: ports.Call) -> JsonValue:
         """Call the function once and return its result as JSON; a value without a JSON form becomes a text.
 
         Raises `ToolError` for arguments that do not fit, and whatever the function raises. A plain function runs in
@@ -89,7 +90,7 @@ class FunctionTool(Generic[P, R]):
         asyncio task of its own and remembers that it cancelled it.
         """
         try:
-            keywords = self._signature.read(arguments, call)
+            keywords = self._signature.read(arguments, Call.of(call))
         except ValidationError as error:
             raise ToolError(self._signature.problem(arguments) or str(error)) from error
         function = cast(Callable[..., object], self._function)
@@ -97,7 +98,7 @@ class FunctionTool(Generic[P, R]):
             return as_json(await function(**keywords))
         return as_json(await _awaited(await _in_thread(functools.partial(function, **keywords))))
 
-    async def check(self, call: Call) -> Check:
+    async def check(self, call: ports.Call) -> Check:
         """Ask the tool's own check what became of the call's key.
 
         A `Check` is taken as it is, None as `not_yet`, any other answer as `happened` with that result. A bare
@@ -106,7 +107,7 @@ class FunctionTool(Generic[P, R]):
         """
         if self._check is None:
             return Check.unknown()
-        given: object = call if self._check_takes_call else call.idempotency_key
+        given: object = Call.of(call) if self._check_takes_call else call.idempotency_key
         if inspect.iscoroutinefunction(self._check):
             answer = await self._check(given)
         else:
@@ -263,7 +264,7 @@ def _takes_call(name: str, check: CheckFunction) -> bool:
     if not given_by_position or len(required) > 1:
         raise ConfigurationError(field, "it must take exactly one argument, the idempotency key or a `Call`")
     annotation = given_by_position[0].annotation
-    return annotation is Call or (isinstance(annotation, str) and annotation.rpartition(".")[2] == "Call")
+    return is_call(annotation) or (isinstance(annotation, str) and annotation.rpartition(".")[2] == "Call")
 
 
 def _countable(answer: object) -> bool:

@@ -22,7 +22,7 @@ from typing_extensions import TypedDict
 from perdure.core import limits
 from perdure.core.digests import cut_text, safe_json
 from perdure.core.errors import ConfigurationError
-from perdure.core.ports import Call
+from perdure.tools.call import Call, is_call
 from perdure.tools.documentation import parameter_texts
 
 NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -54,7 +54,7 @@ class Signature:
         self._tool = tool
         parameters = inspect.signature(function).parameters
         hints = _hints(tool, function)
-        self._call_parameters = tuple(name for name in parameters if hints.get(name) is Call)
+        self._call_parameters = tuple(name for name in parameters if is_call(hints.get(name)))
         fields: dict[str, Any] = {}
         for name, parameter in parameters.items():
             if name in self._call_parameters:
@@ -139,7 +139,7 @@ def _field(tool: str, parameter: inspect.Parameter, hints: dict[str, Any]) -> An
     if parameter.name not in hints:
         raise ConfigurationError(field, "it has no annotation; annotate it, for example `str`, or `Call` for the call")
     annotation = hints[parameter.name]
-    if Call in typing.get_args(annotation):
+    if any(is_call(part) for part in typing.get_args(annotation)):
         raise ConfigurationError(field, "annotate it as plain `Call`; it is always given")
     offered = annotation if parameter.default is inspect.Parameter.empty else NotRequired[annotation]
     try:
