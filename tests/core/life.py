@@ -12,6 +12,7 @@ from typing import Any
 from perdure.core import events
 from perdure.core.agent import Budget
 from perdure.core.commands import CallModel, CallTool
+from perdure.core.effects import Late
 from perdure.core.errors import IllegalEvent, InvalidInput, MessageConflict, TaskClosed
 from perdure.core.failure import Failure, FailureKind
 from perdure.core.machine import step
@@ -141,7 +142,11 @@ class Life:
     def reply(self) -> None:
         """The model answers, mostly with calls."""
         calls = [self.one(*CALLS) for _ in range(self.one(0, 1, 2, 3, 4))]
-        self.task.reply(*calls, finish=self.one(*["stop"] * 12, "length", "refusal"), text=self.one(True, True, False))
+        watched = [key for key in self.task.model.watch if self.one(True, False, False)]
+        late = tuple(Late(key=key, status=self.one("ok", "error"), text="it came late") for key in watched)
+        self.task.reply(
+            *calls, late=late, finish=self.one(*["stop"] * 12, "length", "refusal"), text=self.one(True, True, False)
+        )
 
     def model_fails(self) -> None:
         """A model attempt fails."""

@@ -21,6 +21,7 @@ from perdure.core.commands import (
 )
 from perdure.core.content import Finish, Lane, Usage
 from perdure.core.digests import digest
+from perdure.core.effects import Late
 from perdure.core.failure import Failure, FailureKind
 from perdure.core.log import LogEvent
 from perdure.core.machine import new_task, outstanding, step
@@ -165,7 +166,14 @@ class Task:
         """Return the attempt under way at the call of that index."""
         return next(f for f in self.tools if f.index == index)
 
-    def reply(self, *calls: events.CallSummary, text: bool = True, finish: Finish = "stop", tokens: int = 10) -> None:
+    def reply(
+        self,
+        *calls: events.CallSummary,
+        text: bool = True,
+        finish: Finish = "stop",
+        tokens: int = 10,
+        late: tuple[Late, ...] = (),
+    ) -> None:
         """Let the model answer."""
         flight = self.model
         del self.flights[_place(flight)]
@@ -179,6 +187,7 @@ class Task:
                 has_text=text,
                 calls=calls,
                 usage=Usage(input_tokens=tokens, output_tokens=1),
+                late=late,
             )
         )
 

@@ -232,6 +232,19 @@ GUARDS = {
         rules_doubts.test_p4_a_doubt_that_a_later_run_settles_is_lifted,
         "P4",
     ),
+    "a late result is an event once": Guard(
+        doubts.take_late,
+        "if late.key not in watched_keys(draft.state)",
+        "if False",
+        rules_doubts.test_p4_a_result_that_comes_late_is_an_event_once,
+    ),
+    "a late result stands against the same call until it is told": Guard(
+        doubts.take_late,
+        "replaced(d, late=late) if d.key == late.key else d for d in draft.state.doubts",
+        "d for d in draft.state.doubts if d.key != late.key",
+        rules_doubts.test_p4_the_same_call_gets_the_late_result_and_begins_nothing,
+        "P4",
+    ),
     "what is settled is in doubt no more": Guard(
         calls.tool_finished,
         'if event.outcome != "in_doubt"',

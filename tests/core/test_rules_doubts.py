@@ -4,7 +4,7 @@ import pytest
 
 from perdure.core import limits
 from perdure.core.agent import ToolSpec
-from perdure.core.effects import Word
+from perdure.core.effects import Late, Word
 from perdure.core.errors import InvalidInput
 from perdure.core.machine.doubts import shown_call
 from perdure.core.state import TaskState
@@ -250,10 +250,75 @@ def test_p4_a_doubt_that_a_later_run_settles_is_lifted() -> None:
     assert [d.key for d in task.state.doubts] == ["t/1/0"], "a twin's result says nothing of the other key"
 
 
+# --- late -------------------------------------------------------------------------------------------------------
+
+
+def late(key: str = "t/1/0", text: str = "receipt r-17") -> Late:
+    return Late(key=key, status="ok", text=text)
+
+
+def test_p4_a_result_that_comes_late_is_an_event_once() -> None:
+    task = doubting("refund")
+    assert task.model.watch == ("t/1/0",)
+    task.reply(call("get_order"), late=(late(),))
+    assert [row.data for row in task.rows("tool.late")] == [{"key": "t/1/0", "status": "ok", "text": "receipt r-17"}]
+    task.finish(0)
+    assert not task.model.watch
+    task.reply(late=(late(),))
+    assert len(task.rows("tool.late")) == 1
+
+
+def test_p4_the_same_call_gets_the_late_result_and_begins_nothing() -> None:
+    task = doubting("refund")
+    task.reply(call("refund", ARGUMENTS), late=(late(),))
+    assert not task.tools
+    text = "Not begun again: the same call under t/1/0 had ended after all, its result came late: receipt r-17"
+    assert task.transcript[-1] == f"ok: {text}"
+    assert task.state.doubts == ()
+    task.reply(call("refund", ARGUMENTS))
+    assert task.tool(0).key == "t/3/0", "who knows the result and asks once more means another call"
+
+
+def test_p4_a_late_result_that_nobody_was_told_of_still_stands_against_the_same_call() -> None:
+    task = doubting("refund")
+    task.reply(late=(late(),))
+    task.send("b")
+    task.restart()
+    task.reply(call("refund", ARGUMENTS))
+    assert not task.tools
+    assert "its result came late" in task.transcript[-1]
+
+
+def test_p4_a_result_under_a_closed_key_is_an_event_too() -> None:
+    task = doubting("pay")
+    task.answer("it did not happen")
+    task.finish(0, "closed")
+    assert task.model.watch == ("t/1/0",)
+    task.reply(call("pay", ARGUMENTS), late=(late(),))
+    assert [row.data["key"] for row in task.rows("tool.late")] == ["t/1/0"]
+    assert task.tool(0).key == "t/2/0"
+
+
+def test_p7_the_closed_keys_that_are_watched_are_bounded() -> None:
+    task = calling("refund")
+    for _ in range(limits.KEYS_PER_CALL_MAX):
+        task.tool_fails(0, "worker_lost", begun=True)
+        task.finish(0, "closed")
+    task.reply(call("refund"))
+    task.tool_fails(0, "worker_lost", begun=True)
+    task.finish(0, "closed")
+    task.finish(0)
+    assert len(task.model.watch) == limits.CLOSED_KEYS_WATCHED_MAX
+    assert task.model.watch[-1] == "t/2/0"
+
+
 def test_states_without_the_newer_fields_can_be_read() -> None:
     body = doubting().state.model_dump(mode="json")
     for shape, field in ((body["help"][0], "choices"), (body["turn"]["calls"][0], "word")):
         del shape[field]
     for spec in body["agent"]["tools"]:
         del spec["in_doubt"]
+    del body["closed_keys"]
+    for doubt in body["doubts"]:
+        del doubt["late"]
     TaskState.model_validate(body)

@@ -17,6 +17,7 @@ from perdure.core.state import TaskState
 
 TERMINAL = {"completed", "failed", "canceled"}
 DEATHS_TO_QUARANTINE = 2
+CLOSED_WATCHED = 20
 
 
 @dataclass
@@ -58,6 +59,8 @@ class Witness:
         self.keys: dict[str, tuple[int, int]] = {}
         self.doubts: dict[str, tuple[str, str]] = {}
         self.told: dict[str, str] = {}
+        self.late: dict[str, str] = {}
+        self.closed: list[str] = []
         self.crashes, self.shared, self.dirty, self.dead = 0, 0, False, ""
 
     def observe(self, event: events.Event, commands: Sequence[Command], state: TaskState) -> None:
@@ -151,6 +154,7 @@ class Witness:
         self._begins(command)
         must(not self.flying, "R14", "a model call begins beside other attempts")
         must(len(self.open.results) == len(self.open.calls), "R14", "a model call begins before all results are there")
+        must(sorted(command.watch) == sorted(self.watched), "P4", f"{command.watch} are watched, not {self.watched}")
         must((command.upto, command.chain) == (self.entry, self.chain), "P11", "another transcript is named")
         self.flying[command.turn, None] = command
 
@@ -253,6 +257,11 @@ class Witness:
                 self.told.pop(key, None)
             case "tool.key_closed":
                 self.doubts.pop(str(row.data["key"]), None)
+                self.closed.append(str(row.data["key"]))
+            case "tool.late":
+                key = str(row.data["key"])
+                must(key in self.watched, "P4", f"{key} was late, and nobody waits for it")
+                self.late[key] = str(row.data["text"])
             case "help.requested":
                 self._asked(row)
             case "help.answered" if "digest" not in row.data:
@@ -281,10 +290,21 @@ class Witness:
     def _settled(self, row: LogEvent) -> None:
         """A result other than unknown ends the doubt; unknown is said only where no person is to be asked."""
         key, status = str(row.data.get("key")), row.data["status"]
+        of = str(row.data.get("late_of", ""))
+        if of:
+            index = int(str(row.data["index"]))
+            asked = str(row.data["tool"]), self.open.calls[index].arguments_digest
+            must(of in self.late and self.doubts.get(of) == asked, "P4", f"{key} was given the result of {of}")
+            del self.doubts[of]
         if key in self.doubts and status == "unknown":
             must(self._setting(str(row.data["tool"])) != "ask", "P4", f"{key} was given up and nobody was asked")
         elif key in self.doubts:
             del self.doubts[key]
+
+    @property
+    def watched(self) -> list[str]:
+        """The keys of which a result may still come: those in doubt, and the latest that were closed."""
+        return [key for key in (*self.doubts, *self.closed[-CLOSED_WATCHED:]) if key not in self.late]
 
     def _setting(self, name: str) -> str:
         return next((tool.in_doubt for tool in self.agent.tools if tool.name == name), "tell")

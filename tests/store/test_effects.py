@@ -2,6 +2,7 @@
 
 import pytest
 
+from perdure.core.effects import Late
 from perdure.core.errors import Fenced, InvalidInput, KeyReused, StoreBehind
 from perdure.core.ports import EffectAttemptRow
 from perdure.store import SqlStore
@@ -73,6 +74,25 @@ async def test_a_closed_key_keeps_refusing_and_its_late_result_is_seen(store: Sq
     old, new = await store.effects(task)
     assert (old.key, old.outcome, old.late, old.status) == (asked.key, "closed", True, None)
     assert (new.key, new.outcome, new.late) == (next_key.key, "open", False)
+
+
+async def test_late_results_are_found_by_their_keys(store: SqlStore) -> None:
+    task, other = await new_task(store), await new_task(store)
+    asked = [request(task, turn=turn) for turn in (1, 2, 3, 4)]
+    keys = tuple(each.key for each in asked)
+    for each in asked:
+        await store.begin_effect(batch(task), each, 200)
+    assert await store.late_results(task, keys) == ()
+    await store.finish_effect(keys[0], 1, tool_entry("late"), 210)
+    await store.close_effect(keys[1], 210)
+    await store.finish_effect(keys[1], 1, tool_entry("too late", status="error"), 220)
+    await store.finish_effect(keys[3], 1, tool_entry("not asked for"), 220)
+    assert await store.late_results(task, keys[:3]) == (
+        Late(key=keys[0], status="ok", text="late"),
+        Late(key=keys[1], status="error", text="too late"),
+    )
+    assert await store.late_results(other, keys) == ()
+    assert await store.late_results(task, ()) == ()
 
 
 async def test_the_ledger_lists_generations_in_their_order(store: SqlStore) -> None:

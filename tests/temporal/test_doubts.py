@@ -1,5 +1,7 @@
 """Outcomes that nobody can tell, from end to end: the model is told, a person is asked, or the run fails (P4)."""
 
+import asyncio
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -10,7 +12,7 @@ from perdure.core.errors import InvalidInput
 from perdure.core.ports import Store, ToolPort
 from perdure.core.state import TERMINAL
 from perdure.testing import call, say
-from tests.temporal.bench import Bench, event, results_of, rows_of
+from tests.temporal.bench import WAIT_S, Bench, event, results_of, rows_of, until
 from tests.temporal.outside import Outside
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -119,3 +121,40 @@ async def test_a_question_outlives_its_worker(bench: Bench) -> None:
         assert (await again.row()).state in TERMINAL
         await bench.sound(again, app.store)
     assert bench.outside.count("pay") == 1
+
+
+async def test_a_result_that_comes_late_is_an_event_and_the_same_call_gets_it(bench: Bench) -> None:
+    entered, release = threading.Event(), threading.Event()
+
+    @tool(timeout_s=0.5, settle_s=0)
+    def pay(order_id: str, amount: float, call: Call) -> str:
+        """Pay."""
+        bench.outside.note("pay", call.idempotency_key)
+        entered.set()
+        release.wait(WAIT_S)
+        return "receipt r-17"
+
+    agent = bench.agent(PAY, say("unknown"), PAY, PAY, say("paid"), tools=[pay], after_answer="input_required")
+    async with bench.app(agent) as app:
+        task = await app.send("go")
+        assert await asyncio.to_thread(entered.wait, WAIT_S)
+        assert await task.result() == "unknown"
+        assert await outcomes(app.store, task.id) == [("/1/0", "open", None)]
+        release.set()
+
+        async def recorded() -> bool:
+            return await outcomes(app.store, task.id) == [("/1/0", "done", "ok")]
+
+        await until(recorded)
+        await task.send("again")
+        late = await event(task, "tool.late")
+        assert late.data == {"key": f"{task.id}/1/0", "status": "ok", "text": "receipt r-17"}
+        assert await task.result() == "paid"
+        stored = await bench.sound(task, app.store)
+    first, second, third = (result.result for result in results_of(stored))
+    assert first.status == "unknown"
+    assert second.status == "ok"
+    assert second.text.endswith("had ended after all, its result came late: receipt r-17")
+    assert third.text == "receipt r-17"
+    assert [noted.key for noted in bench.outside.of("pay")] == [f"{task.id}/1/0", f"{task.id}/4/0"]
+    assert len(rows_of(stored, "tool.late")) == 1

@@ -19,7 +19,10 @@ class StoreMessage(Frozen):
 
 
 class CallModel(Frozen):
-    """Schedule an attempt at the turn's model call over the transcript up to `upto`, named by `chain`."""
+    """Schedule an attempt at the turn's model call over the transcript up to `upto`, named by `chain`.
+
+    `watch`: the keys of closed calls under which a result may still come late.
+    """
 
     run: int
     turn: int
@@ -29,6 +32,7 @@ class CallModel(Frozen):
     timeout_s: float
     heartbeat_timeout_s: float
     quarantine: bool = False
+    watch: tuple[str, ...] = ()
 
 
 class CallTool(Frozen):

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from perdure.core.agent import EffectClass
-from perdure.core.content import Frozen
+from perdure.core.content import Frozen, ResultStatus
 from perdure.core.digests import digest
 from perdure.core.errors import Fenced, KeyReused
 
@@ -29,6 +29,14 @@ class Word(Frozen):
     """What a person said of an effect in doubt, in their own words; it stands where no check could tell."""
 
     happened: bool
+    text: str
+
+
+class Late(Frozen):
+    """A result that was recorded under a key after its call had been closed without it."""
+
+    key: str
+    status: ResultStatus
     text: str
 
 

@@ -7,6 +7,7 @@ from [0, 1), because it has no randomness.
 from typing import Literal
 
 from perdure.core.content import Finish, Frozen, Lane, ResultStatus, Usage
+from perdure.core.effects import Late
 from perdure.core.failure import Failure
 
 
@@ -76,7 +77,7 @@ class CallSummary(Frozen):
 
 
 class ModelReplied(Event):
-    """An attempt at a model call brought the recorded reply. `digest` names its entry."""
+    """An attempt at a model call brought the recorded reply. `digest` names its entry, `late` what else came."""
 
     turn: int
     attempt: int
@@ -86,6 +87,7 @@ class ModelReplied(Event):
     calls: tuple[CallSummary, ...] = ()
     usage: Usage = Usage()
     model: str = ""
+    late: tuple[Late, ...] = ()
 
 
 class ModelFailed(Event):

@@ -56,6 +56,9 @@ CALLS_PER_TURN_MAX = 32
 KEYS_PER_CALL_MAX = 20
 """Keys of one call, each closed by the tool's check after a death: more deaths in one call are no accident."""
 
+CLOSED_KEYS_WATCHED_MAX = 20
+"""Closed keys of a task, the latest, under which a late result is still looked for: a closed key should bring none."""
+
 DOUBTS_MAX = 100
 """Unknown outcomes a task remembers. One that has more is in no state to go on without a person."""
 
@@ -152,6 +155,9 @@ DEATH_REQUEST_TIMEOUT_S = 5.0
 DEATH_SWEEP_AFTER_S = 0.5
 """Between sweeps: the list of running tasks lags, and the server may still hand work to a connection that is gone."""
 
+DEATH_LAST_WORD_S = 3.0
+"""How long a supervisor that ends may take to report its last workers; the heartbeat timeout finds what is left."""
+
 DEATH_HISTORY_EVENTS_MAX = 20
 """Events read backwards to see which worker took a workflow's latest workflow task; it is among the last few."""
 
@@ -169,6 +175,16 @@ WORKER_RESTART_DELAY_MAX_S = 10.0
 
 WORKER_LOG_BYTES_MAX = 8 * KIB * KIB
 """A longer log of workers is put aside as `worker.log.1` at the next start: two of them at most."""
+
+# --- the embedded Temporal --------------------------------------------------------------------------------------
+TEMPORAL_RESTARTS_MAX = 10
+"""Starts in a row that failed, or died within TEMPORAL_STEADY_S, after which its owner gives the server up."""
+
+TEMPORAL_STEADY_S = 1.0
+"""A server that lived this long came up: whatever ended it was not its own start."""
+
+TEMPORAL_RESTART_DELAY_MAX_S = 5.0
+"""The first restart is at once, the next ones wait 0.1 s, 0.2 s and so on up to this: about 20 s until the end."""
 
 # --- budgets of a run -------------------------------------------------------------------------------------------
 RUN_TURNS_MAX = 100

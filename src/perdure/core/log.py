@@ -32,6 +32,7 @@ LogKind = Literal[
     "tool.failed",
     "tool.in_doubt",
     "tool.key_closed",
+    "tool.late",  # a result came after its call was closed without it
     "help.requested",
     "help.answered",
     "help.closed",

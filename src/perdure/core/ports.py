@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from perdure.core.agent import EffectClass, ToolSpec
 from perdure.core.content import Entry, Frozen, ModelReply, ResultStatus
-from perdure.core.effects import EffectRequest, Verdict, Word
+from perdure.core.effects import EffectRequest, Late, Verdict, Word
 from perdure.core.log import Batch, LogEvent, TaskHeader
 
 # --- the model --------------------------------------------------------------------------------------------------
@@ -304,6 +304,10 @@ class Store(Protocol):
 
     async def close_effect(self, key: str, at_ms: int) -> Ledgered:
         """Close a key whose check said that it did not happen and never will; a recorded `done` wins."""
+        ...
+
+    async def late_results(self, task_id: str, keys: tuple[str, ...]) -> tuple[Late, ...]:
+        """Return what was recorded under those of these keys whose calls were closed without a result."""
         ...
 
     async def read_transcript(self, task_id: str, upto: int, chain: str) -> tuple[Entry, ...]:

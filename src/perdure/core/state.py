@@ -14,7 +14,7 @@ from pydantic import Field, JsonValue
 from perdure.core import limits
 from perdure.core.agent import AgentSpec
 from perdure.core.content import Frozen, Lane, Usage
-from perdure.core.effects import Word
+from perdure.core.effects import Late, Word
 
 STATE_SCHEMA: Final = 1
 
@@ -139,11 +139,15 @@ class HelpRequest(Frozen):
 
 
 class Doubt(Frozen):
-    """A call whose outcome is unknown; the same call is not begun again under a new key (P4)."""
+    """A call whose outcome is unknown; the same call is not begun again under a new key (P4).
+
+    `late` is its result where that came after the call was closed: nobody was told yet.
+    """
 
     key: str
     tool: str
     arguments_digest: str
+    late: Late | None = None
 
 
 class TaskState(Frozen):
@@ -169,6 +173,7 @@ class TaskState(Frozen):
     chain: str = ""
     help: tuple[HelpRequest, ...] = ()
     doubts: tuple[Doubt, ...] = ()
+    closed_keys: tuple[str, ...] = ()
     canceling: bool = False
     crashes: int = 0
     shared_deaths: int = 0

@@ -5,11 +5,13 @@ that of two workers with one key exactly one begins (P3). An outcome, once recor
 comes after its key was closed is kept beside it as late.
 """
 
-from sqlalchemy import BindParameter, Connection, RowMapping, bindparam, insert, select, update
+from sqlalchemy import BindParameter, Connection, RowMapping, and_, bindparam, func, insert, select, update
 
 from perdure.core.content import Entry, ToolEntry
-from perdure.core.effects import EffectRequest, LedgerView, judge
+from perdure.core.digests import cut_text
+from perdure.core.effects import EffectRequest, Late, LedgerView, judge
 from perdure.core.errors import Fenced, InvalidInput, KeyReused, StoreBehind
+from perdure.core.limits import PROBLEM_BYTES_MAX
 from perdure.core.log import Batch
 from perdure.core.ports import Ledgered
 from perdure.store.bodies import decode, encode, identifier
@@ -27,6 +29,13 @@ _ATTEMPTS = (
 )
 _BODY = select(entries.c.body).where(
     entries.c.task_id == bindparam("of_task"), entries.c.digest == bindparam("of_digest")
+)
+_RESULT = func.coalesce(effects.c.result_digest, effects.c.late_digest)
+_RESULTS = (
+    select(effects.c.key, entries.c.body)
+    .join(entries, and_(entries.c.task_id == effects.c.task_id, entries.c.digest == _RESULT))
+    .where(effects.c.task_id == bindparam("of_task"), effects.c.key.in_(bindparam("among", expanding=True)))
+    .order_by(effects.c.key)
 )
 _INSERT_EFFECT = insert(effects)
 _INSERT_ATTEMPT = insert(effect_attempts)
@@ -89,6 +98,16 @@ def close_effect(connection: Connection, key: str, at_ms: int) -> Ledgered:
             connection.execute(_SETTLE, {"of_key": key, "outcome": "closed", "closed_at_ms": at_ms})
             task.changed = True
         return Ledgered(verdict="closed", attempts=begun)
+
+
+def late_results(connection: Connection, task_id: str, keys: tuple[str, ...]) -> tuple[Late, ...]:
+    """Return the results that stand under these keys, or came after they were closed."""
+    found = connection.execute(_RESULTS, {"of_task": task_id, "among": list(keys)}).all()
+    results = [(row.key, entry.result) for row in found for entry in decode([row.body]) if isinstance(entry, ToolEntry)]
+    return tuple(
+        Late(key=key, status=result.status, text=cut_text(result.text, PROBLEM_BYTES_MAX, " [cut]"))
+        for key, result in results
+    )
 
 
 def _begin(connection: Connection, task: OpenTask, request: EffectRequest, view: LedgerView, at_ms: int) -> None:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from perdure.core import faults, limits
 from perdure.core.content import Entry, ModelReply
-from perdure.core.effects import EffectRequest
+from perdure.core.effects import EffectRequest, Late
 from perdure.core.log import Batch
 from perdure.core.ports import (
     Admission,
@@ -130,6 +130,11 @@ class SqlStore:
         return await self._write(lambda connection: blobs.put_blob(connection, data, media_type))
 
     # --- reads --------------------------------------------------------------------------------------------------
+
+    async def late_results(self, task_id: str, keys: tuple[str, ...]) -> tuple[Late, ...]:
+        """Return what was recorded under those of these keys whose calls were closed without a result."""
+        identifier("task_id", task_id)
+        return await self._backend.read(lambda connection: effect_ledger.late_results(connection, task_id, keys))
 
     async def read_transcript(self, task_id: str, upto: int, chain: str) -> tuple[Entry, ...]:
         """Return entries 1 to `upto`; raises `StoreBehind` when fewer stand, `StoreAhead` when the chain differs."""

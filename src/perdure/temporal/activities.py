@@ -15,7 +15,7 @@ from perdure.core import faults
 from perdure.core.agent import EffectClass
 from perdure.core.content import ModelEntry, ToolCall
 from perdure.core.digests import canonical
-from perdure.core.effects import EffectRequest, request_digest
+from perdure.core.effects import EffectRequest, Late, request_digest
 from perdure.core.errors import ConfigurationError, StoreAhead
 from perdure.core.events import CallSummary
 from perdure.core.failure import Failure
@@ -125,7 +125,8 @@ class TaskActivities:
                 recorded = await self._store.record_reply(task_id, command.turn, command.attempt, reply, self._now_ms())
                 faults.reach("model.recorded", task_id)
             self._keep_calls(task_id, recorded.digest, recorded.reply.calls)
-            return self._summary(agent, recorded)
+            late = await self._store.late_results(task_id, command.watch) if command.watch else ()
+            return self._summary(agent, recorded, late)
 
     @activity.defn(name="invoke_tool")
     async def invoke_tool(self, given: ToolInput) -> Execution:
@@ -178,7 +179,7 @@ class TaskActivities:
         return agent
 
     @staticmethod
-    def _summary(agent: LiveAgent, recorded: RecordedReply) -> ModelOutput:
+    def _summary(agent: LiveAgent, recorded: RecordedReply, late: tuple[Late, ...]) -> ModelOutput:
         reply = recorded.reply
         return ModelOutput(
             digest=recorded.digest,
@@ -187,6 +188,7 @@ class TaskActivities:
             calls=tuple(_summarised(call, *agent.examine(call)) for call in reply.calls),
             usage=reply.usage,
             model=reply.model,
+            late=late,
         )
 
     @contextlib.asynccontextmanager

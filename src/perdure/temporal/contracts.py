@@ -12,6 +12,7 @@ from perdure.core import limits
 from perdure.core.agent import AgentSpec
 from perdure.core.commands import CallModel, CallTool
 from perdure.core.content import Finish, Frozen, Lane, Message, Usage
+from perdure.core.effects import Late
 from perdure.core.events import CallSummary
 from perdure.core.log import Batch, LogEvent
 from perdure.core.ports import Admission
@@ -130,6 +131,7 @@ class ModelOutput(Frozen):
     calls: tuple[CallSummary, ...] = ()
     usage: Usage = Usage()
     model: str = ""
+    late: tuple[Late, ...] = ()
 
 
 class ToolInput(Frozen):

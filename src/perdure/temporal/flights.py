@@ -117,6 +117,7 @@ class Flights:
                 calls=output.calls,
                 usage=output.usage,
                 model=output.model,
+                late=output.late,
             )
         )
 

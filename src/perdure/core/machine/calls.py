@@ -15,6 +15,8 @@ from perdure.core.machine.doubts import (
     put_question,
     spec_of,
     take_word,
+    tell_late,
+    watch_closed,
 )
 from perdure.core.machine.draft import Draft, made_result, problem_text
 from perdure.core.retry import SPENDS, Again, GiveUp, after_failure
@@ -66,6 +68,9 @@ def _start(draft: Draft, call: CallState, spec: ToolSpec | None) -> None:
         put_question(draft, call, key_of(draft, call), call.question)
         return
     doubt = doubt_of(draft, call)
+    if doubt is not None and doubt.late is not None and not call.resolving:
+        tell_late(draft, call, doubt.late)
+        return
     if doubt is not None and not call.resolving:
         reason = f"the same call under {doubt.key} has an unknown outcome and is not begun again"
         leave_unknown(draft, call, reason, twin_of=doubt.key)
@@ -148,6 +153,7 @@ def _key_closed(draft: Draft, call: CallState) -> None:
     """
     key, spec = key_of(draft, call), spec_of(draft, call)
     draft.log("tool.key_closed", index=call.index, tool=call.tool, attempt=call.attempts, key=key)
+    watch_closed(draft, key)
     may_go_on = call.failures < spec.retry.attempts_max and call.generation < limits.KEYS_PER_CALL_MAX
     if not call.resolving and may_go_on:
         draft.set_call(call.index, generation=call.generation + 1, ops=None)

@@ -17,12 +17,12 @@ from pydantic import JsonValue
 from perdure.core import events, limits
 from perdure.core.agent import ToolSpec
 from perdure.core.digests import cut_text, safe_text
-from perdure.core.effects import Word, effect_key
+from perdure.core.effects import Late, Word, effect_key
 from perdure.core.errors import InvalidInput, InvariantBroken
 from perdure.core.machine.admission import wind_down
 from perdure.core.machine.closing import close_call
-from perdure.core.machine.draft import Draft, made_result, problem_text
-from perdure.core.state import CallState, Doubt, Ending, HelpRequest
+from perdure.core.machine.draft import Draft, made_result, problem_text, replaced
+from perdure.core.state import CallState, Doubt, Ending, HelpRequest, TaskState
 
 HAPPENED: Final = "it happened"
 DID_NOT_HAPPEN: Final = "it did not happen"
@@ -149,3 +149,38 @@ def take_word(draft: Draft, call: CallState, event: events.Answered) -> bool:
     draft.log("help.answered", index=call.index, tool=call.tool, help_id=event.help_id, text=event.text)
     draft.set_call(call.index, asked=None, word=word)
     return draft.run.ending is None
+
+
+# --- results that come late -------------------------------------------------------------------------------------
+
+
+def watched_keys(state: TaskState) -> tuple[str, ...]:
+    """Return the keys under which a result may still come, though their calls are closed."""
+    return (*(doubt.key for doubt in state.doubts if doubt.late is None), *state.closed_keys)
+
+
+def watch_closed(draft: Draft, key: str) -> None:
+    """Go on looking for a result under a closed key: one that comes all the same is worth knowing."""
+    draft.set(closed_keys=(*draft.state.closed_keys, key)[-limits.CLOSED_KEYS_WATCHED_MAX :])
+
+
+def take_late(draft: Draft, came: tuple[Late, ...]) -> None:
+    """Make each late result an event, once. A doubt keeps it until the model can be told."""
+    for late in came:
+        if late.key not in watched_keys(draft.state):
+            continue
+        draft.log("tool.late", key=late.key, status=late.status, text=late.text)
+        doubts = [replaced(d, late=late) if d.key == late.key else d for d in draft.state.doubts]
+        draft.set(doubts=tuple(doubts), closed_keys=tuple(key for key in draft.state.closed_keys if key != late.key))
+
+
+def tell_late(draft: Draft, call: CallState, late: Late) -> None:
+    """Answer a call that was not begun because of a doubt with what became of that (P4).
+
+    The model asked without knowing; it gets the result that came late, and the doubt is over. If it then asks once
+    more, that is a call of its own.
+    """
+    lift_doubt(draft, late.key)
+    text = f"Not begun again: the same call under {late.key} had ended after all, its result came late: {late.text}"
+    result = made_result(call, late.status, text)
+    close_call(draft, call.index, result, key=key_of(draft, call), late_of=late.key)

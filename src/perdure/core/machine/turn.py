@@ -9,7 +9,7 @@ from perdure.core.errors import IllegalEvent
 from perdure.core.machine.admission import wind_down
 from perdure.core.machine.attempts import count_crash, next_attempt, out_of_time
 from perdure.core.machine.closing import close_call, complete_turn
-from perdure.core.machine.doubts import shown_call
+from perdure.core.machine.doubts import shown_call, take_late, watched_keys
 from perdure.core.machine.draft import Draft, made_result, problem_text
 from perdure.core.retry import GiveUp, after_failure
 from perdure.core.state import Attempts, CallState, Ending, Turn
@@ -42,6 +42,7 @@ def model_command(draft: Draft) -> CallModel:
         timeout_s=state.agent.model.timeout_s,
         heartbeat_timeout_s=state.agent.model.heartbeat_timeout_s,
         quarantine=state.quarantined,
+        watch=watched_keys(state),
     )
 
 
@@ -58,6 +59,7 @@ def flying_model(draft: Draft, turn: int, attempt: int | None) -> Attempts:
 def model_replied(draft: Draft, event: events.ModelReplied) -> None:
     """P2: the recorded reply. What it asks for is begun by the loop, unless the run is ending."""
     flying_model(draft, event.turn, event.attempt)
+    take_late(draft, event.late)
     keeps = event.has_text or bool(event.calls)
     entries = [draft.enter("model", event.digest)] if keeps else []
     draft.set_turn(ops=None, reply_digest=event.digest)
