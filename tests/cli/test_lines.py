@@ -43,6 +43,7 @@ def event(kind: LogKind, **data: Any) -> TaskEvent:
             event("tool.in_doubt", tool="ship", key="t/1/0", reason="why"),
             "ship         outcome unknown, key t/1/0: why",
         ),
+        (event("tool.late", key="t/1/0", status="ok", text="receipt"), "late         ok, key t/1/0: receipt"),
         (event("help.requested", help_id="h", text="which?"), "question     which?"),
         (event("help.closed", help_id="h", reason="stopped"), "question     closed without an answer (stopped)"),
         (event("child.done", child_id="c", status="completed"), "child        c is completed"),

@@ -18,7 +18,7 @@ from perdure.app.settings import Settings
 from perdure.app.waiting import Waiting, waits_of
 from perdure.cli.output import event_object, note
 from perdure.cli.reading import TaskLog, read_log
-from perdure.cli.tables import counts, print_attempts, print_effects
+from perdure.cli.tables import Doubts, counts, print_attempts, print_effects
 from perdure.cli.timeline import elapsed, one_line, timeline_line
 from perdure.core.attempts import AttemptRow
 from perdure.core.errors import TaskNotFound, Unavailable
@@ -111,7 +111,7 @@ def _print(shown: _Shown, at_ms: int) -> None:
         worker = workers.get((call, int(str(event.data["attempt"]))), "") if begins else ""
         print(timeline_line(event, began_ms, worker))
     print_attempts(shown.attempts)
-    print_effects(log.effects)
+    print_effects(log.effects, Doubts.of(log.rows))
 
 
 def _wait_text(wait: Waiting, at_ms: int) -> str:
@@ -133,7 +133,7 @@ def _span(span_ms: int) -> str:
 
 
 def _object(shown: _Shown) -> dict[str, Any]:
-    row = shown.log.row
+    row, doubts = shown.log.row, Doubts.of(shown.log.rows)
     return {
         "task": {
             "task_id": row.header.task_id,
@@ -149,5 +149,8 @@ def _object(shown: _Shown) -> dict[str, Any]:
         "events": [event_object(event) for event in shown.log.events],
         "attempts": [attempt.model_dump(mode="json") for attempt in shown.attempts],
         "activities": counts(shown.attempts),
-        "effects": [effect.model_dump(mode="json") for effect in shown.log.effects],
+        "effects": [
+            effect.model_dump(mode="json") | {"in_doubt": doubts.hold(effect), "late": doubts.late(effect)}
+            for effect in shown.log.effects
+        ],
     }

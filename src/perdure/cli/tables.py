@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich import box
@@ -11,6 +12,7 @@ from rich.text import Text
 
 from perdure.cli.timeline import printable
 from perdure.core.attempts import AttemptOutcome, AttemptRow
+from perdure.core.log import LogEvent
 from perdure.core.ports import EffectRow
 
 PIPED_WIDTH_CHARS = 240
@@ -56,12 +58,12 @@ def print_attempts(attempts: Sequence[AttemptRow]) -> None:
     )
 
 
-def print_effects(effects: Sequence[EffectRow]) -> None:
+def print_effects(effects: Sequence[EffectRow], doubts: "Doubts") -> None:
     """Print the ledger: what was begun outside under which key, by whom, and what became of it."""
     print_table(
         "effects",
         ("key", "tool", "class", "begun", "outcome"),
-        ((row.key, row.tool, row.effect, begun(row), effect_outcome(row)) for row in effects),
+        ((row.key, row.tool, row.effect, begun(row), effect_outcome(row, doubts)) for row in effects),
         "none: no tool was called",
     )
 
@@ -94,7 +96,36 @@ def begun(row: EffectRow) -> str:
     return ", ".join(f"{each.attempt} by {each.worker}" for each in row.begun) or "never"
 
 
-def effect_outcome(row: EffectRow) -> str:
-    """Return what became of an effect: its status, open, or closed without having happened."""
+@dataclass(frozen=True)
+class Doubts:
+    """What a log says of outcomes that nobody could tell: the keys found in doubt, and those given up as unknown."""
+
+    found: frozenset[str]
+    given_up: frozenset[str]
+
+    @classmethod
+    def of(cls, rows: Iterable[LogEvent]) -> "Doubts":
+        """Read them from a task's log."""
+        found, given_up = set(), set()
+        for row in rows:
+            if row.kind == "tool.in_doubt":
+                found.add(str(row.data["key"]))
+            elif row.kind == "tool.finished" and row.data.get("status") == "unknown":
+                given_up.add(str(row.data.get("key")))
+        return cls(frozenset(found), frozenset(given_up))
+
+    def hold(self, row: EffectRow) -> bool:
+        """Whether it is unknown even now what became of an effect."""
+        return row.outcome == "open" and row.key in self.found
+
+    def late(self, row: EffectRow) -> bool:
+        """Whether its result came after its call was closed without it."""
+        return row.late or (row.outcome == "done" and row.key in self.given_up)
+
+
+def effect_outcome(row: EffectRow, doubts: Doubts) -> str:
+    """Return what became of an effect: its status, open, in doubt, or closed without having happened."""
     outcome = f"done: {row.status}" if row.outcome == "done" else row.outcome
-    return f"{outcome} (a result came late)" if row.late else outcome
+    if doubts.hold(row):
+        outcome = "in doubt"
+    return f"{outcome} (its result came late)" if doubts.late(row) else outcome

@@ -96,6 +96,8 @@ def _told_of_attempt(event: TaskEvent) -> tuple[str, str]:
             return who, f"{data.get('status')}: {one_line(event.text)}" if event.text else str(data.get("status"))
         case "tool.in_doubt":
             return who, f"outcome unknown, key {data.get('key')}: {one_line(str(data.get('reason')))}"
+        case "tool.late":
+            return "late", f"{data.get('status')}, key {data.get('key')}: {one_line(str(data.get('text')))}"
         case "tool.key_closed":
             return who, f"did not happen; key {data.get('key')} is closed"
         case _:
