@@ -30,6 +30,8 @@ REQUIREMENTS: dict[str, Requirement] = {
             "temporal/test_inbox.py::test_early_messages_join_the_starts_own",
             "retail/test_conversations.py::test_no_kill_makes_a_difference",
             "temporal/test_store_failures.py::test_a_send_says_at_once_that_the_store_fails_and_a_resend_tells",
+            "crash/test_points.py::test_killed_at",
+            "crash/test_commits.py::test_killed_after_every_commit",
         ),
     ),
     "P2": Requirement(
@@ -38,6 +40,8 @@ REQUIREMENTS: dict[str, Requirement] = {
             "temporal/test_crash.py::test_killed_in_the_middle_of_everything",
             "store/test_model_calls.py::test_the_first_reply_stands_and_later_attempts_get_it",
             "temporal/test_crash.py::test_killed_between_a_commit_and_its_telling",
+            "crash/test_points.py::test_killed_at",
+            "crash/test_commits.py::test_killed_after_every_commit",
         ),
     ),
     "P3": Requirement(
@@ -58,6 +62,8 @@ REQUIREMENTS: dict[str, Requirement] = {
             "tools/test_once.py::test_p3_of_two_transactions_with_one_key_the_second_waits_for_the_first",
             "demo/test_demo.py::test_killed_twice_the_customer_gets_one_replacement",
             "store/test_effects.py::test_a_once_call_is_begun_once_and_then_in_doubt",
+            "crash/test_points.py::test_killed_at",
+            "crash/test_commits.py::test_killed_after_every_commit",
         ),
     ),
     "P4": Requirement(
@@ -95,6 +101,8 @@ REQUIREMENTS: dict[str, Requirement] = {
             "tools/test_once.py::test_p4_a_check_waits_for_a_transaction_that_is_rolled_back_and_closes_the_key",
             "temporal/test_failures.py::test_a_tool_that_raises_is_tried_again_as_its_class_allows",
             "store/test_effects.py::test_a_closed_key_keeps_refusing_and_its_late_result_is_seen",
+            "crash/test_points.py::test_killed_at",
+            "crash/test_commits.py::test_killed_after_every_commit",
         ),
     ),
     "P5": Requirement(
@@ -108,6 +116,8 @@ REQUIREMENTS: dict[str, Requirement] = {
             "temporal/test_stopping.py::test_cancel_exactly_when_an_activity_completes",
             "temporal/test_inbox.py::test_a_terminal_task_in_the_store_starts_nothing_again",
             "store/test_log.py::test_nothing_follows_a_terminal_status",
+            "crash/test_points.py::test_killed_at",
+            "crash/test_commits.py::test_killed_after_every_commit",
         ),
     ),
     "P6": Requirement(
@@ -117,6 +127,8 @@ REQUIREMENTS: dict[str, Requirement] = {
             "temporal/test_continuing.py::test_sixty_turns_over_several_histories_are_one_task",
             "store/test_log.py::test_readers_get_the_contiguous_prefix_only",
             "store/test_concurrency.py::test_rows_written_in_any_order_at_once_leave_no_gap",
+            "crash/test_points.py::test_killed_at",
+            "crash/test_commits.py::test_killed_after_every_commit",
         ),
     ),
     "P7": Requirement(
@@ -155,6 +167,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "temporal/test_stopping.py::test_after_an_acknowledged_stop_nothing_reaches_the_outside",
             "temporal/test_store_failures.py::test_a_stop_is_not_acknowledged_before_its_fence_stands",
             "temporal/test_stopping.py::test_during_a_backoff_no_further_request_is_made",
+            "crash/test_fence.py::test_an_attempt_that_hears_of_no_stop_is_fenced",
         ),
     ),
     "P10": Requirement(
@@ -278,6 +291,8 @@ REQUIREMENTS: dict[str, Requirement] = {
             "core/test_rules_calls.py::test_r14_no_model_call_before_the_last_result",
             "core/test_rules_calls.py::test_r14_results_stand_in_call_order_whatever_their_order_of_completion",
             "temporal/test_failures.py::test_one_of_three_in_parallel_raises_and_drops_no_sibling",
+            "crash/test_points.py::test_killed_at",
+            "crash/test_commits.py::test_killed_after_every_commit",
         ),
     ),
     "R15": Requirement(

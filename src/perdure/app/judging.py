@@ -1,0 +1,82 @@
+"""What a task's own records must show, whatever was killed: the promises, read from its log and its ledger.
+
+Records can prove that a promise was broken. That it was kept takes the outside as well: whether an effect happened
+twice (P3) or was guessed (P4) is known only to the system that the tool changes, and is judged there.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from perdure.app.events import TaskEvent
+from perdure.core.content import ModelEntry, ToolEntry
+from perdure.core.ports import EffectRow
+from perdure.core.state import TERMINAL
+
+
+def broken_promises(events: Sequence[TaskEvent], effects: Sequence[EffectRow]) -> tuple[str, ...]:
+    """Return what the whole log of a task and its ledger show to be broken, each with its promise's number."""
+    judges = (_numbers, _ends, _messages, _answers, _results)
+    return (*(words for judge in judges for words in judge(events)), *_ledger(effects))
+
+
+def _numbers(events: Sequence[TaskEvent]) -> Iterator[str]:
+    numbers = [event.number for event in events]
+    if numbers != list(range(1, len(numbers) + 1)):
+        yield f"P6: the events are numbered {numbers}"
+
+
+def _ends(events: Sequence[TaskEvent]) -> Iterator[str]:
+    started = [event.run for event in events if event.kind == "run.started"]
+    ended = [event.run for event in events if event.kind == "run.ended"]
+    if started != list(range(1, len(started) + 1)) or ended not in (started, started[:-1]):
+        yield f"P5: runs {started} began, and {ended} ended"
+    terminal = [event for event in events if event.kind == "task.status" and event.data["state"] in TERMINAL]
+    if len(terminal) > 1 or (terminal and terminal[0] is not events[-1]):
+        yield f"P5: terminal states at {[event.number for event in terminal]}, the last event is {events[-1].number}"
+    if terminal and ended != started:
+        yield f"P5: the task is {terminal[0].data['state']}, and run {started[-1]} has no end"
+
+
+def _messages(events: Sequence[TaskEvent]) -> Iterator[str]:
+    """P1: each admitted message is promoted once, withdrawn, or still waiting; a terminal event lists what waited."""
+    became: Counter[str] = Counter()
+    terminal = False
+    for event in events:
+        if event.kind in {"message.promoted", "message.withdrawn"}:
+            became[str(event.data["message_id"])] += 1
+        elif event.kind == "task.status" and event.data["state"] in TERMINAL:
+            terminal = True
+            unprocessed = event.data.get("unprocessed")
+            became.update(str(message_id) for message_id in (unprocessed if isinstance(unprocessed, list) else ()))
+    admitted = Counter(str(event.data["message_id"]) for event in events if event.kind == "message.admitted")
+    for message_id in sorted({*admitted, *became}):
+        counts = admitted[message_id], became[message_id]
+        if counts != (1, 1) and (terminal or counts != (1, 0)):
+            yield f"P1: message {message_id} was admitted {counts[0]} times and acted on {counts[1]} times"
+
+
+def _answers(events: Sequence[TaskEvent]) -> Iterator[str]:
+    answered = Counter(event.turn for event in events if event.kind == "model.answered")
+    for turn, count in answered.items():
+        if count > 1:
+            yield f"P2: turn {turn} has {count} answers"
+
+
+def _results(events: Sequence[TaskEvent]) -> Iterator[str]:
+    owed: list[str] = []
+    for event in events:
+        for entry in () if event.kind == "message.admitted" else event.entries:
+            if isinstance(entry, ModelEntry):
+                if owed:
+                    yield f"R14: turn {event.turn} was asked before the results of {owed}"
+                owed = [call.call_id for call in entry.reply.calls]
+            elif isinstance(entry, ToolEntry):
+                expected = owed.pop(0) if owed else "none"
+                if entry.result.call_id != expected:
+                    yield f"R14: event {event.number} has the result of {entry.result.call_id}, {expected} was due"
+
+
+def _ledger(effects: Sequence[EffectRow]) -> Iterator[str]:
+    for row in effects:
+        if row.effect == "once" and len(row.begun) > 1:
+            yield f"P3: {row.key} ({row.tool}) was begun {len(row.begun)} times"

@@ -1,0 +1,75 @@
+"""Where many crash cases share one set of workers: one after the other, each task with faults of its own.
+
+All faults of all cases are armed in every worker from its start; a fault names the one task that it concerns and
+kills once. So a case costs a death and a recovery, and not two starts of a process; and it is alone, so that its
+death cuts off nothing else and what must come of it is known exactly.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+from temporalio.client import Client
+
+from perdure import App, Task
+from perdure.app.judging import broken_promises
+from tests.crash import acting
+from tests.crash.expected import Outcome, seen
+from tests.crash.fleet import Workers, fleet
+from tests.crash.world import World
+from tests.temporal.bench import Bench, event
+
+WITHIN_S = 90.0
+ASK = " ask"
+
+
+class Arena:
+    """One agent's workers, with the faults of all cases: from a case's name to the points at which it dies."""
+
+    def __init__(self, bench: Bench, app: App, workers: Workers, faults: Mapping[str, str]) -> None:
+        self._bench = bench
+        self._app = app
+        self._workers = workers
+        self._faults = faults
+
+    async def play(self, case: str, text: str) -> Outcome:
+        """Run one case to its end, check that it died where it should and what its records show, and judge it."""
+        task = await self._app.send(text, task_id=task_of(self._bench, case))
+        if text.endswith(ASK):
+            question = await event(task, "help.requested")
+            await task.answer(question.help_id, "yes")
+        answer = (await self._result(task)).removesuffix(" | ok: yes")
+        left = set(self._workers.not_fired())
+        assert [fault for fault in self._faults[case].split(",") if fault in left] == [], "it was not killed there"
+        events = [found async for found in task.events()]
+        assert broken_promises(events, await self._app.store.effects(task.id)) == ()
+        await self._bench.sound(task, self._app.store)
+        return seen(World(self._bench.home / "world.db"), task.id, answer)
+
+    async def _result(self, task: Task) -> str:
+        waiting = asyncio.create_task(task.result())
+        try:
+            async with asyncio.timeout(WITHIN_S):
+                return await self._workers.until(waiting)
+        finally:
+            waiting.cancel()
+
+
+def task_of(bench: Bench, case: str) -> str:
+    """Return the id of a case's task."""
+    return f"{bench.queue}-{case}"
+
+
+@contextlib.asynccontextmanager
+async def arena(server: tuple[str, Client], home: Path, points: Mapping[str, str]) -> AsyncIterator[Arena]:
+    """Give an arena whose cases die at these points: from a case's name to one point or several, by commas."""
+    address, client = server
+    bench = Bench(address, home, client)
+    faults = {
+        case: ",".join(f"{point}:{task_of(bench, case)}" for point in names.split(","))
+        for case, names in points.items()
+    }
+    agent = bench.agent(tools=acting.agent.tools, model_heartbeat_timeout_s=acting.HEARTBEAT_S)
+    async with bench.app(agent, worker=False) as app, fleet(bench, ",".join(faults.values())) as workers:
+        yield Arena(bench, app, workers, faults)
