@@ -4,12 +4,17 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from pydantic import JsonValue
 
+from perdure import Call, Check
 from tests.models.wire import Said, serving
 from tests.requirements import REQUIREMENTS
 
@@ -75,7 +80,7 @@ def test_the_shell_commands(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_agent_in_python(tmp_path: Path) -> None:
-    (program,) = blocks("python")
+    program, _ = blocks("python")
     (tmp_path / "shop.py").write_text(program, encoding="utf-8")
     with serving() as wire:
         wire.prepare(
@@ -102,6 +107,19 @@ def test_the_agent_in_python(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "Your 79.00 are on their way."
     assert "refunded 79.0 for A-1001" in done.stdout
+
+
+async def test_the_guarded_refund(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = ModuleType("guarded")
+    exec(blocks("python")[1], program.__dict__)
+    arguments: dict[str, JsonValue] = {"order_id": "A-1001", "amount": 79.0}
+    call = Call(idempotency_key="t/1/0", attempt=1, task_id="t", tool="refund")
+    for _ in range(2):
+        assert await program.refund.invoke(arguments, call) == {"refunded": 79.0}
+    assert await program.refund.check(call) == Check.happened({"refunded": 79.0})
+    with closing(sqlite3.connect("shop.db")) as connection:
+        assert connection.execute("SELECT * FROM refunds").fetchall() == [("A-1001", 79.0)]
 
 
 @pytest.mark.slow
