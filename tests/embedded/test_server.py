@@ -150,18 +150,6 @@ async def test_a_stale_record_is_never_believed(database: Path) -> None:
         assert EmbeddedTemporal.find(database) == server.address
 
 
-async def test_a_server_that_ends_by_itself_takes_its_address_with_it(
-    database: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with await EmbeddedTemporal.start(database) as server:
-        os.kill(server.pid, signal.SIGKILL)
-        await asyncio.wait_for(server.wait(), 10)
-        await until(lambda: EmbeddedTemporal.find(database) is None)
-        await until(lambda: "ended by itself" in caplog.text)
-        assert not is_running(server.guard_pid)
-    await free(database)
-
-
 # --- gone with its owner ----------------------------------------------------------------------------------------
 
 
@@ -217,9 +205,10 @@ async def test_the_lock_is_held_while_the_old_server_lives(database: Path) -> No
 
 async def test_a_term_signal_to_the_guard_stops_the_server_in_order(database: Path) -> None:
     async with await EmbeddedTemporal.start(database) as server:
+        pid = server.pid
         os.kill(server.guard_pid, signal.SIGTERM)
         await asyncio.wait_for(server.wait(), 10)
-        assert not is_running(server.pid)
+        assert not is_running(pid)
 
 
 async def test_stopping_ends_server_and_guard_and_frees_the_database(database: Path) -> None:

@@ -6,6 +6,9 @@ What is promised, and by what:
 - *Private*: folder 0700, database files 0600, the environment's keys are kept from it.
 - *One owner per database*: a lock that ends with the owner and the server (`embedded_lock`); others join.
 - *Gone with its owner*, however that ends: a guard between them (`embedded_guard`).
+- *There as long as its owner*: a server with a database that ends while its owner lives is started again on the same
+  ports and file (`embedded_launch`). The lock stays held meanwhile, so that nobody takes the place, and clients and
+  workers here and in processes that have joined reconnect by themselves. One in memory has nothing to come back to.
 - *Going on*: what runs is in the database, synced at each commit, and goes on when a server next opens it.
 - *One clear error*: a start that fails is an `EmbeddedTemporalError` with the server's last words, and never answered
   by using some other Temporal.
@@ -15,83 +18,50 @@ import asyncio
 import contextlib
 import logging
 import os
-import socket
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
-from temporalio.service import ConnectConfig, RPCError, ServiceClient
-
+from perdure.core import limits
 from perdure.core.errors import EmbeddedTemporalError
 from perdure.temporal.embedded_binary import find_binary
+from perdure.temporal.embedded_launch import HOST, Launch, Ports
 from perdure.temporal.embedded_lock import DatabaseLock, LockRecord, running
 from perdure.temporal.embedded_server import STOP_GRACE_S, ServerProcess
-from perdure.temporal.listeners import listens
 from perdure.temporal.private_files import private_folder, tighten
-from perdure.temporal.sdk_runtime import sdk_runtime
 
 _log = logging.getLogger("perdure.temporal")
-
-HOST = "127.0.0.1"
 
 STARTUP_TIMEOUT_S = 30.0
 """A start takes 0.2 to 1.3 s; on a machine that is busy enough to need this long, nothing else works either."""
 
-PORT_ATTEMPTS_MAX = 3
-"""A port that was free can be taken before the server binds it; three times in a row is not chance."""
-
-PORT_TAKEN = "address already in use"
-
-POLL_S = 0.01
-HEALTH_TIMEOUT = timedelta(seconds=2)
+RESTART_DELAY_S = 0.1
 
 DATABASE_SUFFIXES = ("", "-wal", "-shm", "-journal")
-
-PRAGMAS: Final = ("journal_mode=WAL", "synchronous=FULL")
-
-DYNAMIC_CONFIG: Final = {
-    # The default of 20 polls a second makes every step of a sequential workflow wait in units of 50 ms.
-    "history.transferProcessorMaxPollRPS": "2000",
-    # Timers and timeouts are looked for a second ahead by default, and fire only then: a wait of 0.1 s took 1.0 s.
-    "history.timerProcessorMaxTimeShift": '"10ms"',
-    # A cancellation reaches a running activity through its worker's own channel (50 ms) instead of its heartbeat.
-    "system.enableCancelActivityWorkerCommand": "true",
-    "frontend.WorkerCommandsEnabled": "true",
-    "frontend.WorkerHeartbeatsEnabled": "true",
-}
-
-
-@dataclass(frozen=True)
-class RunningAt:
-    """Where a server runs: its frontend's host and port, its process number, and its web UI if it has one."""
-
-    address: str
-    pid: int
-    ui_url: str | None
 
 
 class EmbeddedTemporal:
     """A running server and its lock. Made by `start`; an async context manager that stops it.
 
-    `address` is host and port of its frontend, `pid` the server's process number, `ui_url` where its web UI is, if
-    that was asked for.
+    `address` is host and port of its frontend, `pid` the server's process number at present, `ui_url` where its web UI
+    is, if that was asked for. `restarts` counts how often it was started again.
     """
 
-    def __init__(self, server: ServerProcess, lock: DatabaseLock | None, running_at: "RunningAt") -> None:
+    def __init__(self, launch: Launch, server: ServerProcess, ports: Ports, lock: DatabaseLock | None) -> None:
+        self.address = f"{HOST}:{ports.frontend}"
+        self.ui_url = f"http://{HOST}:{ports.ui}" if launch.ui else None
+        self.restarts = 0
+        self.given_up = asyncio.Event()
+        """Set when the server has ended and is not started again."""
+        self._launch = launch
         self._server = server
+        self._ports = ports
         self._lock = lock
-        self.address = running_at.address
-        self.pid = running_at.pid
-        self.ui_url = running_at.ui_url
-        if lock is not None:
-            lock.publish(
-                LockRecord(owner_pid=os.getpid(), server_pid=self.pid, address=self.address, ui_url=self.ui_url)
-            )
         self._stopping = False
-        self._watch = asyncio.create_task(self._watch_server(), name=f"perdure: watch server {self.pid}")
+        self._publish()
+        self._keeper = asyncio.create_task(self._keep(), name=f"perdure: keep server {self.address}")
 
     @classmethod
     async def start(
@@ -123,11 +93,12 @@ class EmbeddedTemporal:
                 lock = await _locked(database)
                 database = resolved(database)
                 undo.callback(lock.release)
-            server, running_at = await _started(
-                binary, database, lock, ui, startup_timeout_s, os.environ if environment is None else environment
-            )
+            lock_fd = None if lock is None else lock.fd
+            inherited = os.environ if environment is None else environment
+            launch = Launch(binary, database, lock_fd, ui, startup_timeout_s, inherited)
+            server, ports = await launch.first()
             undo.pop_all()
-            return cls(server, lock, running_at)
+            return cls(launch, server, ports, lock)
 
     @staticmethod
     def find(database: Path) -> str | None:
@@ -140,14 +111,20 @@ class EmbeddedTemporal:
         return record.address if record is not None else None
 
     @property
+    def pid(self) -> int:
+        """The server's process number; another one after each restart."""
+        return self._server.pid or 0
+
+    @property
     def guard_pid(self) -> int:
         """The guard's process number."""
         return self._server.guard_pid
 
     async def wait(self) -> str:
-        """Wait until the server has ended, for whatever reason; return its last words."""
-        await self._server.exited.wait()
-        return self._server.last_words()
+        """Wait until the server that runs now has ended, for whatever reason; return its last words."""
+        server = self._server
+        await server.exited.wait()
+        return server.last_words()
 
     async def stop(self, grace_s: float | None = None) -> None:
         """Stop the server (SIGTERM, after `grace_s` seconds SIGKILL), then let the lock go. Safe to call again.
@@ -156,11 +133,13 @@ class EmbeddedTemporal:
         When this returns or raises, the server is gone; a cancelled stop kills it at once.
         """
         self._stopping = True
+        by_default = 0.0 if self._lock is None else STOP_GRACE_S
         try:
-            by_default = 0.0 if self._lock is None else STOP_GRACE_S
-            await self._server.stop(by_default if grace_s is None else grace_s)
+            try:
+                await self._end_keeper()
+            finally:
+                await self._server.stop(by_default if grace_s is None else grace_s)
         finally:
-            self._watch.cancel()
             if self._lock is not None:
                 self._lock.release()
                 self._lock = None
@@ -173,13 +152,74 @@ class EmbeddedTemporal:
     ) -> None:
         await self.stop()
 
-    async def _watch_server(self) -> None:
-        """Take the address back from the lock file when the server ends by itself, and say so."""
-        await self._server.exited.wait()
-        if self._lock is not None:
-            self._lock.retract()
-        if not self._stopping:
+    # --- there as long as its owner -----------------------------------------------------------------------------
+
+    async def _keep(self) -> None:
+        """Start the server again whenever it ends by itself; give up when that does not work, and say so."""
+        failures = 0
+        while True:
+            began_s = time.monotonic()
+            await self._server.exited.wait()
+            if self._stopping:
+                return
             _log.error("the embedded Temporal ended by itself; its last words:\n%s", self._server.last_words())
+            if self._lock is None:
+                self.given_up.set()
+                return
+            self._publish()
+            lived = time.monotonic() - began_s >= limits.TEMPORAL_STEADY_S
+            failures = await self._start_again(0 if lived else failures + 1)
+            if failures > limits.TEMPORAL_RESTARTS_MAX:
+                self._lock.retract()
+                self.given_up.set()
+                return
+
+    async def _start_again(self, failures: int) -> int:
+        """Start it on the same ports and file; return how many times in a row it has failed by then.
+
+        A port may be taken for a moment: a connection of any process can get it as its own end, also one that tries
+        to reach the server while it is not there.
+        """
+        while failures <= limits.TEMPORAL_RESTARTS_MAX:
+            if failures:
+                await asyncio.sleep(min(RESTART_DELAY_S * 2 ** (failures - 1), limits.TEMPORAL_RESTART_DELAY_MAX_S))
+            try:
+                self._server = await self._launch.on(self._ports)
+            except EmbeddedTemporalError as error:
+                failures += 1
+                _log.error("the embedded Temporal was not started again (%d in a row): %s", failures, error)
+                continue
+            self.restarts += 1
+            self._publish()
+            _log.warning("the embedded Temporal runs again at %s (process %d)", self.address, self.pid)
+            return failures
+        _log.error(
+            "the embedded Temporal does not stay up after %d tries and is not started again; what waits for it goes "
+            "on when its owner is started anew",
+            failures,
+        )
+        return failures
+
+    async def _end_keeper(self) -> None:
+        """End the keeper; a restart under way is undone, and when this is cancelled, killed at once."""
+        self._keeper.cancel()
+        try:
+            await asyncio.wait([self._keeper])
+        except asyncio.CancelledError:
+            self._keeper.cancel()
+            await asyncio.wait([self._keeper])
+            raise
+
+    def _publish(self) -> None:
+        """Tell those who join where the server is; while there is none, that its owner is here."""
+        if self._lock is None:
+            return
+        if self._server.exited.is_set():
+            self._lock.publish(LockRecord(owner_pid=os.getpid()))
+            return
+        self._lock.publish(
+            LockRecord(owner_pid=os.getpid(), server_pid=self.pid, address=self.address, ui_url=self.ui_url)
+        )
 
 
 def resolved(database: Path) -> Path:
@@ -217,85 +257,3 @@ async def _locked(database: Path) -> DatabaseLock:
         lock.release()
         raise EmbeddedTemporalError(f"database: {database} cannot be used: {error}") from error
     return lock
-
-
-async def _started(
-    binary: Path,
-    database: Path | None,
-    lock: DatabaseLock | None,
-    ui: bool,
-    timeout_s: float,
-    environment: Mapping[str, str],
-) -> tuple[ServerProcess, RunningAt]:
-    """Start the server and wait until it answers; again on other ports when someone took one meanwhile."""
-    for attempt in range(1, PORT_ATTEMPTS_MAX + 1):
-        frontend, http, metrics, ui_port = free_ports(4)
-        command = [str(binary), *_arguments(database, frontend, http, metrics, ui_port if ui else None)]
-        folder = None if database is None else database.parent
-        try:
-            server = await ServerProcess.spawn(command, folder, None if lock is None else lock.fd, environment)
-        except OSError as error:
-            raise EmbeddedTemporalError(f"the embedded Temporal's guard could not be started: {error}") from error
-        async with contextlib.AsyncExitStack() as undo:
-            undo.push_async_callback(server.stop)
-            try:
-                async with asyncio.timeout(timeout_s):
-                    pid = await _ready(server, frontend)
-            except TimeoutError as error:
-                raise EmbeddedTemporalError(
-                    f"the embedded Temporal did not answer within {timeout_s:g} s (startup_timeout_s); "
-                    f"its last words:\n{server.last_words()}"
-                ) from error
-            except EmbeddedTemporalError as error:
-                if attempt < PORT_ATTEMPTS_MAX and PORT_TAKEN in str(error):
-                    continue
-                raise
-            undo.pop_all()
-            return server, RunningAt(f"{HOST}:{frontend}", pid, f"http://{HOST}:{ui_port}" if ui else None)
-    raise EmbeddedTemporalError("the embedded Temporal found no free port")
-
-
-def _arguments(database: Path | None, frontend: int, http: int, metrics: int, ui_port: int | None) -> list[str]:
-    arguments = ["server", "start-dev", "--disable-config-file", "--disable-config-env", "--ip", HOST]
-    arguments += ["--port", str(frontend), "--http-port", str(http), "--metrics-port", str(metrics)]
-    arguments += ["--headless"] if ui_port is None else ["--ui-ip", HOST, "--ui-port", str(ui_port)]
-    if database is not None:
-        arguments += ["--db-filename", str(database)]
-        for pragma in PRAGMAS:
-            arguments += ["--sqlite-pragma", pragma]
-    for key, value in DYNAMIC_CONFIG.items():
-        arguments += ["--dynamic-config-value", f"{key}={value}"]
-    return arguments
-
-
-async def _ready(server: ServerProcess, port: int) -> int:
-    """Wait until the server serves on `port` and return its process number; the caller bounds it.
-
-    An answer alone proves nothing, since a race for the port may have been lost to another Temporal: the listener
-    must be the server's own, by the kernel's word or else by the server's.
-    """
-    pid = await server.known_pid()
-    await _healthy(server, f"{HOST}:{port}")
-    if not listens(pid, port):
-        await server.announced(port)
-    return pid
-
-
-async def _healthy(server: ServerProcess, address: str) -> None:
-    config = ConnectConfig(target_host=address, runtime=sdk_runtime(), keep_alive_config=None)
-    while True:
-        server.check_running()
-        with contextlib.suppress(RPCError, RuntimeError):  # not yet: RuntimeError is what a failed connect raises
-            client = await ServiceClient.connect(config)
-            if await client.check_health(timeout=HEALTH_TIMEOUT):
-                return
-        await asyncio.sleep(POLL_S)
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports of 127.0.0.1 that are free now, all different."""
-    with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind((HOST, 0))
-        return [each.getsockname()[1] for each in sockets]

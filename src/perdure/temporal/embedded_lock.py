@@ -6,8 +6,9 @@ sudden death and its server's, the lock is held while the owner recorded in the 
 moment out.
 
 The file's content is a record (JSON) for those who join. It is only believed while the lock is held and the processes
-it names live, and it is emptied before the lock is let go, so that a stale address is never given out. The file is
-never removed: two processes could then hold locks on two files of one name.
+it names live, and it is emptied before the lock is let go, so that a stale address is never given out. While an owner
+starts its server (again), the record names the owner alone: those who join wait for the address. The file is never
+removed: two processes could then hold locks on two files of one name.
 """
 
 import asyncio
@@ -116,14 +117,19 @@ def running(database: Path) -> LockRecord | None:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         record = _read(path)
-        return record if record is not None and _both_alive(record) else None
+        return None if record is None else _believed(record)
     finally:
         os.close(fd)
     return None
 
 
-def _both_alive(record: LockRecord) -> bool:
-    return is_alive(record.owner_pid) and (record.server_pid is None or is_alive(record.server_pid))
+def _believed(record: LockRecord) -> LockRecord | None:
+    """Return what is still true of a record. A server that died is started again by its owner, if that lives."""
+    if not is_alive(record.owner_pid):
+        return None
+    if record.server_pid is not None and not is_alive(record.server_pid):
+        return LockRecord(owner_pid=record.owner_pid)
+    return record
 
 
 def lock_path(database: Path) -> Path:
