@@ -72,7 +72,7 @@ async def inside_activity(app: App, place: Place, supervisor: Supervisor, tasks_
     hit = [task for task in tasks if place.starts("tool", task.id)[0]["pid"] == victim]
     killed_ns = time.time_ns()
     os.kill(victim, signal.SIGKILL)
-    await until(lambda: all(len(place.starts("tool", task.id)) == 2 for task in hit))  # noqa: PLR2004
+    await until(lambda: all(len(place.starts("tool", task.id)) == 2 for task in hit))
     again_ns = max(place.starts("tool", task.id)[1]["at_ns"] for task in hit)
     place.held.unlink()
     for task in tasks:

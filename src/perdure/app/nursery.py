@@ -29,6 +29,7 @@ from perdure.app import newborn
 from perdure.app.newborn import DESCRIPTORS, Order
 
 SOCKET_FD: Final = 0
+_SIGNALS: Final = (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 READ_BYTES: Final = 64 * 1024
 _CLOSE_ON_EXEC: Final = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
@@ -102,16 +103,20 @@ class Tending:
     def _bear(self, order: Order, descriptors: Sequence[int]) -> tuple[Order, Sequence[int]] | None:
         if threading.active_count() > 1:
             raise RuntimeError(f"the nursery has threads, and must not fork: {threading.enumerate()}")
+        # A child that is told to end before it can hear must not miss it.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         pid = os.fork()
         if pid == 0:
             os.setsid()
             signal.set_wakeup_fd(-1)
-            for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            for number in _SIGNALS:
                 signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
             for fd in (self._wake_fd, self._woken_fd):
                 os.close(fd)
             self._line.close()
             return order, descriptors
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         for fd in descriptors:
             os.close(fd)
         self._children.add(pid)

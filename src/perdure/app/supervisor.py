@@ -101,6 +101,7 @@ class Supervisor:
         self._keepers: list[asyncio.Task[None]] = []
         self._sweeps: set[asyncio.Task[None]] = set()
         self._ending = asyncio.Event()
+        self._last: list[Death] = []
         self._log_fd = -1
         self._leash_fd = -1
         self._leash_end_fd = -1
@@ -169,6 +170,7 @@ class Supervisor:
             await asyncio.gather(*self._keepers, return_exceptions=True)
             if self._nursery is not None:
                 await self._nursery.close()
+            await self._tell_the_last()
             for sweep in self._sweeps:
                 sweep.cancel()
             await asyncio.gather(*self._sweeps, return_exceptions=True)
@@ -177,6 +179,16 @@ class Supervisor:
                 os.close(self._leash_end_fd)
                 os.close(self._log_fd)
                 self._leash_fd = -1
+
+    async def _tell_the_last(self) -> None:
+        """Report the last workers: one that ended in order may have been handed an attempt that it never saw."""
+        left = [child for place in self._places if (child := place.child) is not None]
+        deaths = [*self._last, *(Death(child.identity, "shutdown", child.board.held()) for child in left)]
+        if not deaths:
+            return
+        with contextlib.suppress(Unavailable, TimeoutError):
+            async with asyncio.timeout(limits.DEATH_LAST_WORD_S):
+                await DeathReport(self._client, self._fleet.queue, *deaths).go_through()
 
     async def _ask(self, child: Child) -> None:
         child.asked = True
@@ -206,7 +218,7 @@ class Supervisor:
             child = place.child
             if child is None:
                 continue
-            code = await child.died
+            code = await asyncio.shield(child.died)
             place.steady.clear()
             lived_s = time.monotonic() - child.born_s
             held = child.board.held()
@@ -246,7 +258,7 @@ class Supervisor:
                     await asyncio.shield(child.ready)
             except (Unavailable, ConfigurationError, TimeoutError) as error:
                 await nursery.signal(child, signal.SIGKILL)
-                code = await child.died
+                code = await asyncio.shield(child.died)
                 place.child = None
                 await self._act_on(place, child, code, child.board.held())
                 if isinstance(error, ConfigurationError):
@@ -276,6 +288,9 @@ class Supervisor:
             return
         own_end = child.asked or child.ended
         death = Death(child.identity, "shutdown" if own_end else "worker_died", held)
+        if self._ending.is_set():
+            self._last.append(death)
+            return
         report = DeathReport(self._client, self._fleet.queue, death)
         problem = ""
         try:
@@ -289,8 +304,6 @@ class Supervisor:
             failed = report.reported.failed
             text = f"worker {child.pid}: {failed} attempts begin again elsewhere"
             self._changed("reported", place, child.pid, text, code, failed)
-        if own_end and not held:
-            return  # it has told everything itself
         sweep = asyncio.create_task(self._sweep(report, place, child.pid))
         self._sweeps.add(sweep)
         sweep.add_done_callback(self._sweeps.discard)

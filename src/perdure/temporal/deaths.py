@@ -9,7 +9,7 @@ Whoever calls this has *proof*: the worker's process was reaped. From that alone
 
 Which tasks are looked at: those that the worker had in hand, as it noted itself (`InHand`), at once; then every running
 one of the queue, because the server may have handed an attempt to a connection that nobody read any more. The list of
-running ones lags behind, so it is swept twice.
+running ones lags behind, so they are gone through twice.
 
 A workflow task that was open in the worker cannot be failed from outside; its timeout is short for that reason.
 """
@@ -70,43 +70,55 @@ class Reported:
 
 
 class DeathReport:
-    """Reports one death over one client. `at_once` is what recovery waits for, `sweep` finds what that missed."""
+    """Reports deaths over one client. `at_once` is what recovery waits for, `sweep` finds what that missed."""
 
-    def __init__(self, client: Client, task_queue: str, death: Death) -> None:
+    def __init__(self, client: Client, task_queue: str, *deaths: Death) -> None:
         self.reported = Reported()
         self._client = client
         self._task_queue = task_queue
-        self._death = death
+        self._deaths = {death.identity: death for death in deaths}
         self._slots = asyncio.Semaphore(limits.DEATH_REQUESTS_AT_ONCE_MAX)
 
     async def at_once(self) -> Reported:
-        """Fail the attempts of the tasks that the worker had in hand; without its notes, of all running ones.
+        """Fail the attempts of the tasks that the workers had in hand; without their notes, of all running ones.
 
         Raises:
             Unavailable: Temporal does not answer. The heartbeat timeout remains.
         """
-        held = self._death.held
-        try:
-            await self._tell(sorted(held) if held else [task async for task in self._running()])
-        except RPCError as error:
-            raise _unavailable(error) from error
+        held: set[str] = set()
+        for death in self._deaths.values():
+            if death.held is None:
+                return await self.go_through()
+            held |= death.held
+        await self._tell(sorted(held))
         return self.reported
 
     async def sweep(self) -> Reported:
-        """Go through all running tasks, twice; raises as `at_once` does."""
+        """Go through all running tasks, and again a little later; raises as `at_once` does."""
+        await self.go_through()
+        await asyncio.sleep(limits.DEATH_SWEEP_AFTER_S)
+        return await self.go_through()
+
+    async def go_through(self) -> Reported:
+        """Go through all running tasks once; raises as `at_once` does."""
         try:
-            for _ in range(2):
-                await self._tell([task async for task in self._running()])
-                await asyncio.sleep(limits.DEATH_SWEEP_AFTER_S)
-            await self._tell([task async for task in self._running()])
+            tasks = [task async for task in self._running()]
         except RPCError as error:
             raise _unavailable(error) from error
+        await self._tell(tasks)
         return self.reported
 
     async def _tell(self, tasks: Iterable[str]) -> None:
-        async with asyncio.TaskGroup() as group:
-            for task_id in tasks:
-                group.create_task(self._tell_one(task_id))
+        telling = [asyncio.create_task(self._tell_one(task_id)) for task_id in tasks]
+        try:
+            for each in telling:
+                await each
+        except RPCError as error:
+            raise _unavailable(error) from error
+        finally:
+            for each in telling:
+                each.cancel()
+            await asyncio.gather(*telling, return_exceptions=True)
 
     async def _tell_one(self, task_id: str) -> None:
         async with self._slots:
@@ -131,7 +143,7 @@ class DeathReport:
         dead = [
             attempt
             for attempt in described.pending_activities
-            if attempt.last_worker_identity == self._death.identity and attempt.state in started
+            if attempt.last_worker_identity in self._deaths and attempt.state in started
         ]
         return described.workflow_execution_info.execution.run_id, dead
 
@@ -143,7 +155,7 @@ class DeathReport:
             run_id=run_id,
             activity_id=attempt.activity_id,
             identity=self._client.identity,
-            failure=await self._failure(task_id),
+            failure=await self._failure(task_id, self._deaths[attempt.last_worker_identity]),
         )
         try:
             await self._client.workflow_service.respond_activity_task_failed_by_id(request, timeout=_WITHIN)
@@ -154,8 +166,7 @@ class DeathReport:
         else:
             self.reported.failed += 1
 
-    async def _failure(self, task_id: str) -> FailureProto:
-        death = self._death
+    async def _failure(self, task_id: str, death: Death) -> FailureProto:
         alone = death.kind == "worker_died" and death.alone == task_id
         text = "its worker died" if death.kind == "worker_died" else "its worker ended"
         failure = Failure(kind=death.kind, message=text, worker=death.identity, alone=alone)
@@ -166,7 +177,7 @@ class DeathReport:
     # --- sticky queues ------------------------------------------------------------------------------------------
 
     async def _is_cached_there(self, task_id: str, run_id: str) -> bool:
-        """Whether the dead worker took the workflow's latest workflow task, so that the next one would go to it."""
+        """Whether a dead worker took the workflow's latest workflow task, so that the next one would go to it."""
         request = GetWorkflowExecutionHistoryReverseRequest(
             namespace=self._client.namespace,
             execution=WorkflowExecution(workflow_id=task_id, run_id=run_id),
@@ -175,7 +186,7 @@ class DeathReport:
         page = await self._client.workflow_service.get_workflow_execution_history_reverse(request, timeout=_WITHIN)
         for event in page.history.events:
             if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
-                return event.workflow_task_completed_event_attributes.identity == self._death.identity
+                return event.workflow_task_completed_event_attributes.identity in self._deaths
         return True  # not in what was read: a reset that was not needed costs a replay
 
     async def _reset_sticky(self, task_id: str, run_id: str) -> None:
