@@ -6,7 +6,7 @@ import sys
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -277,7 +277,7 @@ def test_a_check_of_what_does_not_connect_is_refused() -> None:
 
 
 class Driver:
-    """A driver's module with a parameter style, over `sqlite3`, which takes three of them; the others are rewritten."""
+    """A driver's module with a parameter style, that keeps what it was asked to execute."""
 
     def __init__(self, style: str) -> None:
         self.statements: list[tuple[str, Any]] = []
@@ -317,6 +317,19 @@ def test_statements_are_written_as_the_driver_takes_them(style: str, written: st
     driver = Driver(style)
     assert run(driver.connection, "SET a = ? WHERE b = ?", "x", "y") == (1, None)
     assert driver.statements == [(written, parameters)]
+
+
+@pytest.mark.parametrize(("status", "taken"), [(0, False), (2, True)])
+def test_a_transaction_begun_by_hand_on_a_connection_in_autocommit_is_one(status: int, taken: bool) -> None:
+    driver = Driver("pyformat")
+    connection: Any = driver.connection
+    connection.autocommit, connection.info = True, SimpleNamespace(transaction_status=status)
+    if taken:
+        assert calling().once(connection)
+    else:
+        with pytest.raises(ConfigurationError, match="begin a transaction"):
+            calling().once(connection)
+    assert len(driver.statements) == taken
 
 
 def test_a_driver_that_hides_its_style_is_refused() -> None:

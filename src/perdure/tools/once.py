@@ -122,7 +122,7 @@ def once_check(connect: Any) -> Callable[[str], object]:
     """Return a check for tools that use `call.once`: it reads the key's row, and closes a key that has none.
 
     Both in a transaction of its own, so that its answer is final: `Check.happened` with the recorded result, or
-    `Check.never`. It waits for a transaction that still holds the key.
+    `Check.never`. It waits for a transaction that still holds the key, so the tool may set `settle_s=0`.
 
     Args:
         connect: An `Engine`, `AsyncEngine` or session maker of SQLAlchemy; or a function that opens a connection, which

@@ -123,7 +123,17 @@ def refuse_autocommit(connection: Any) -> None:
         return
     else:
         return
-    if alone and getattr(driven, "in_transaction", False) is not True:
+    if alone and not _in_transaction(driven):
         raise ConfigurationError(
             "connection", "it commits each statement by itself, so that key and effect could part; begin a transaction"
         )
+
+
+_IN_TRANSACTION: Final = 2
+"""libpq's `PQTRANS_INTRANS`, as the drivers of PostgreSQL hand it on."""
+
+
+def _in_transaction(driven: Any) -> bool:
+    """Whether a transaction was begun by hand on a connection that else commits each statement by itself."""
+    status = getattr(getattr(driven, "info", None), "transaction_status", None)
+    return getattr(driven, "in_transaction", False) is True or bool(status == _IN_TRANSACTION)
