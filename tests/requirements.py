@@ -20,6 +20,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "P1": Requirement(
         "No lost input: an acknowledged message is acted on once, in lane order, or taken back, or listed as open.",
         (
+            "outage/test_temporal_killed.py::test_nothing_acknowledged_is_lost_when_the_server_is_killed_ten_times",
             "core/test_rules_messages.py::test_p1_a_waiting_message_is_recognised_however_long_it_waits",
             "core/test_rules_messages.py::test_p1_the_same_id_with_other_content_is_refused",
             "core/test_rules_messages.py::test_p1_the_same_message_again_changes_nothing",
@@ -47,6 +48,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "P3": Requirement(
         "No repeated effect: a call not safe to repeat is begun once, or again after its check closed the key.",
         (
+            "outage/test_temporal_killed.py::test_nothing_acknowledged_is_lost_when_the_server_is_killed_ten_times",
             "core/test_rules_calls.py::test_p3_a_closed_key_is_followed_by_the_next",
             "core/test_rules_messages.py::test_p3_a_task_id_that_could_share_keys_is_refused",
             "core/test_effects.py::test_p3_another_request_under_the_same_key_is_refused",
@@ -108,6 +110,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "P5": Requirement(
         "One end: each run ends once, each task has one terminal state, stored before the workflow returns.",
         (
+            "outage/test_temporal_killed.py::test_nothing_acknowledged_is_lost_when_the_server_is_killed_ten_times",
             "core/test_rules_runs.py::test_p5_a_task_is_created_once",
             "core/test_cases_races.py::test_p5_after_the_terminal_state_nothing_is_taken_in",
             "core/test_rules_runs.py::test_p5_cancel_is_terminal_from_everywhere",
@@ -123,6 +126,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "P6": Requirement(
         "Gapless events: numbered 1, 2, 3…; who saw n gets n+1, across restarts and continue-as-new.",
         (
+            "outage/test_temporal_killed.py::test_nothing_acknowledged_is_lost_when_the_server_is_killed_ten_times",
             "temporal/test_path.py::test_store_and_workflow_agree_on_every_row",
             "temporal/test_continuing.py::test_sixty_turns_over_several_histories_are_one_task",
             "store/test_log.py::test_readers_get_the_contiguous_prefix_only",
