@@ -74,3 +74,19 @@ async def test_what_was_acknowledged_survives_sigkill(store_url: str) -> None:
     assert {effect.turn for effect in effects if effect.outcome == "open"}.isdisjoint(acknowledged)
     assert len(kept) - len(acknowledged) <= 4
     await store.close()
+
+
+async def test_a_process_that_leaves_takes_nothing_from_one_that_stays(store_url: str) -> None:
+    """A second store that closed in this process must not have let go of the first one's hold on the file."""
+    staying = await open_store(store_url)
+    await staying.write(batch("raced", row(1), header=header("raced")), 100)
+    await (await open_store(store_url)).close()
+    for keys in (1, 2):
+        leaving = await _start(store_url, "begin", "leaving", str(keys))
+        assert await _line(leaving) == "ready"
+        assert leaving.stdin is not None
+        leaving.stdin.write(b"go\n")
+        async with asyncio.timeout(WITHIN_S):
+            assert await leaving.wait() == 0
+        assert len(await staying.effects("raced")) == keys
+    await staying.close()

@@ -9,6 +9,7 @@ write would fail at once instead.
 """
 
 import asyncio
+import contextlib
 import fcntl
 import os
 import threading
@@ -141,8 +142,13 @@ def _held(path: Path) -> Iterator[None]:
 
 
 def _tighten(path: Path) -> None:
-    """Create the file private, or make it so; SQLite gives `-wal` and `-shm` the modes of the file."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _PRIVATE_FILE))
+    """Create the file private, or make it so; SQLite gives `-wal` and `-shm` the modes of the file.
+
+    A file that is there is not opened: closing it would drop every lock that this process's other connections hold on
+    it, and the next process to leave would take itself for the last one and remove the log that they read.
+    """
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE_FILE))
     for suffix in ("", "-wal", "-shm"):
         part = Path(f"{path}{suffix}")
         if part.exists() and part.stat().st_mode & 0o077:
