@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 COMMANDS = {
     "demo": "perdure.cli.demo.command:demo",
+    "chaos": "perdure.cli.chaos.command:chaos",
     "init": "perdure.cli.init:init",
     "run": "perdure.cli.run:run",
     "worker": "perdure.cli.worker:worker",
