@@ -1,7 +1,7 @@
 """The agent of the crash suite, as a worker process loads it: `tests.crash.acting:agent`.
 
-A task's first message names the tool that it calls, once; with ` ask` behind it, a question to a person follows. Each
-tool does what it does to the outside before it waits for the first time.
+A task's first message names the tool that it calls, once, or `all` of them side by side; with ` ask` behind it, a
+question to a person follows. Each tool does what it does to the outside before it waits for the first time.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from perdure import Agent, Call, Check, ToolError, tool
 from perdure.core.agent import RetryPolicy
 from perdure.core.content import Entry, ModelEntry, ModelReply, ToolEntry, UserEntry
 from perdure.core.ports import BlobReader, DeltaSink, ModelRequest
-from perdure.testing import call, replies, say, scripted
+from perdure.testing import call, calls, replies, say, scripted
 from perdure.testing.script import Step
 from tests.crash import without
 from tests.crash.world import World
@@ -33,7 +33,7 @@ async def read(call: Call) -> str:
     return "read"
 
 
-@tool(effect="idempotent", heartbeat_timeout_s=HEARTBEAT_S, retry=FAST)
+@tool(effect="idempotent", parallel=True, heartbeat_timeout_s=HEARTBEAT_S, retry=FAST)
 async def idempotent(call: Call) -> str:
     """Change something in a way that is safe to repeat."""
     WORLD.apply("idempotent", call.idempotency_key, idempotent=True)
@@ -45,13 +45,13 @@ def look_up(key: str) -> Check:
     return Check.happened("changed") if WORLD.happened(key) else Check.never()
 
 
-@tool(effect="once", heartbeat_timeout_s=HEARTBEAT_S, settle_s=0, check=look_up)
+@tool(effect="once", parallel=True, heartbeat_timeout_s=HEARTBEAT_S, settle_s=0, check=look_up)
 async def checked(call: Call) -> str:
     """Change something once; the outside can tell whether it did, and closes the key when not."""
     return await change("checked", call)
 
 
-@tool(effect="once", heartbeat_timeout_s=HEARTBEAT_S)
+@tool(effect="once", parallel=True, heartbeat_timeout_s=HEARTBEAT_S)
 async def unchecked(call: Call) -> str:
     """Change something once; nobody can tell later."""
     return await change("unchecked", call)
@@ -64,6 +64,7 @@ async def change(name: str, call: Call) -> str:
     return "changed"
 
 
+ALL = "all"
 CLASSES = ("read", "idempotent", "checked", "unchecked")
 
 
@@ -72,7 +73,7 @@ def script(transcript: tuple[Entry, ...]) -> Step:
     words = first.message.text.split() if isinstance(first, UserEntry) else []
     said = len(replies(transcript))
     if said == 0:
-        return call(words[0])
+        return calls(*map(call, CLASSES)) if words == [ALL] else call(words[0])
     if said == 1 and words[1:] == ["ask"]:
         return call("ask_participant", {"question": "Go on?"})
     results = [entry.result for entry in transcript if isinstance(entry, ToolEntry)]

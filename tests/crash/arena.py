@@ -32,10 +32,16 @@ class Arena:
         self._app = app
         self._workers = workers
         self._faults = faults
+        self.world = World(bench.home / "world.db")
 
     async def play(self, case: str, text: str) -> Outcome:
-        """Run one case to its end, check that it died where it should and what its records show, and judge it."""
-        task = await self._app.send(text, task_id=task_of(self._bench, case))
+        """Run one case of one call to its end, and return what came of it."""
+        answer = await self.finish(case, text)
+        return seen(self.world, self.task_of(case), answer)
+
+    async def finish(self, case: str, text: str) -> str:
+        """Run one case to its end, check that it died where it should and what its records show; return the answer."""
+        task = await self._app.send(text, task_id=self.task_of(case))
         if text.endswith(ASK):
             question = await event(task, "help.requested")
             await task.answer(question.help_id, "yes")
@@ -45,7 +51,11 @@ class Arena:
         events = [found async for found in task.events()]
         assert broken_promises(events, await self._app.store.effects(task.id)) == ()
         await self._bench.sound(task, self._app.store)
-        return seen(World(self._bench.home / "world.db"), task.id, answer)
+        return answer
+
+    def task_of(self, case: str) -> str:
+        """Return the id of a case's task."""
+        return task_of(self._bench, case)
 
     async def _result(self, task: Task) -> str:
         waiting = asyncio.create_task(task.result())
