@@ -110,6 +110,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "P5": Requirement(
         "One end: each run ends once, each task has one terminal state, stored before the workflow returns.",
         (
+            "core/test_rules_store.py::test_p5_a_terminal_state_stays_one",
             "outage/test_temporal_killed.py::test_nothing_acknowledged_is_lost_when_the_server_is_killed_ten_times",
             "core/test_rules_runs.py::test_p5_a_task_is_created_once",
             "core/test_cases_races.py::test_p5_after_the_terminal_state_nothing_is_taken_in",
@@ -176,8 +177,13 @@ REQUIREMENTS: dict[str, Requirement] = {
     ),
     "P10": Requirement(
         "Fast recovery: a supervised worker's death is acted on at once.",
-        ("core/test_retry.py::test_p10_the_first_loss_in_a_row_does_not_wait",),
-        missing="Built with the supervisor; the policy that the first loss does not wait is tested.",
+        (
+            "core/test_retry.py::test_p10_the_first_loss_in_a_row_does_not_wait",
+            "supervisor/test_deaths.py::test_p10_a_death_is_acted_on_at_once_and_takes_what_was_started_along",
+            "supervisor/test_deaths.py::test_a_stopped_worker_is_never_declared_dead",
+            "supervisor/test_report.py::test_a_completion_that_races_the_report_leaves_one_result",
+            "demo/test_demo.py::test_killed_twice_the_customer_gets_one_replacement",
+        ),
     ),
     "P11": Requirement(
         "Same decisions: a replay gives the same commands in the same order with the same arguments.",
@@ -270,12 +276,18 @@ REQUIREMENTS: dict[str, Requirement] = {
             "core/test_rules_runs.py::test_r12_only_deaths_alone_count_and_the_limit_parks",
             "core/test_rules_runs.py::test_r12_shared_deaths_do_not_count_but_lead_to_quarantine",
             "temporal/test_shutdown.py::test_during_a_model_call",
+            "supervisor/test_quarantine.py::test_r12_a_poison_task_ends_at_its_limit_and_its_neighbours_finish_uncounted",
+            "supervisor/test_report.py::test_a_death_counts_against_the_one_that_was_alone",
+            "supervisor/test_ends.py::test_sigterm_drains_and_counts_no_crash",
         ),
-        missing="Who proves a death, and the quarantine workers, come with the supervisor.",
     ),
     "R13": Requirement(
         "After an unanswered end the task waits for input and goes on, or fails by setting.",
         (
+            "core/test_rules_store.py::test_r13_a_store_that_disagrees_parks_the_task_whatever_its_setting",
+            "core/test_rules_store.py::test_r13_a_call_that_finds_the_store_different_parks_the_task_too",
+            "core/test_rules_store.py::test_r13_a_resting_task_is_shown_as_parked_and_goes_on_with_the_next_message",
+            "core/test_rules_store.py::test_r13_a_question_to_a_person_is_closed_by_it",
             "core/test_rules_runs.py::test_r13_after_an_answer",
             "core/test_rules_runs.py::test_r13_after_an_unanswered_end_a_person_is_asked",
             "core/test_rules_runs.py::test_r13_on_unanswered_fail_is_terminal",

@@ -19,14 +19,14 @@ def test_killed_in_the_middle_of_a_tool_it_is_finished_by_resume(desk: Desk) -> 
     with desk.started("run", "helpdesk:agent", "ship") as run:
         _in_the_tool(desk, run)
         assert run.end(signal.SIGKILL).code == -signal.SIGKILL
-        task_id, (worker,) = run.task_id, run.worker_pids
+        task_id, workers = run.task_id, run.worker_pids
         opened = desk.here("show", "--json", task_id).objects[0]
         assert opened["sources"] == "store"
         assert [wait["kind"] for wait in opened["waits"]] == ["attempt"]
         assert desk.here("tasks").out.count("WORKING") == 1
         desk.hold.unlink()
         done = desk.perdure("run", "--resume", task_id, "--json")
-        until(lambda: not is_running(worker), "the end of the orphaned worker")
+        until(lambda: not any(map(is_running, workers)), "the end of the orphaned workers")
     assert (done.code, done.outcome["outcome"]) == (0, "answered")
     assert done.outcome["answer"] == "answer: tracking 77"
     assert [event["number"] for event in done.objects[:-1]] == list(range(1, len(done.objects)))
@@ -60,7 +60,7 @@ def _is_shown(desk: Desk, run: Started) -> None:
     (wait,) = opened["waits"]
     assert wait["kind"] == "attempt"
     assert wait["until_ms"] - wait["since_ms"] >= 299_000
-    assert int(wait["worker"].partition("@")[0]) == run.worker_pids[0]
+    assert int(wait["worker"].partition("@")[0]) in run.worker_pids
     assert "waits    ship (turn 1, call 0): attempt 1 is under way by" in desk.here("show", run.task_id).out
 
 
@@ -79,7 +79,7 @@ def test_ctrl_c_at_a_question_exits_130_and_a_second_one_ends_at_once(desk: Desk
     desk.hold.touch()
     with desk.started("run", "helpdesk:agent", "ship") as run:
         _in_the_tool(desk, run)
-        (worker,) = run.worker_pids
+        worker = int(desk.world_lines("begun")[-1][2])
         run.process.send_signal(signal.SIGINT)
         run.until(lambda: "again to end at once" in run.err, "its word")
         assert is_running(worker)

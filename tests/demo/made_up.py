@@ -66,13 +66,11 @@ class Telling:
             lost = cut and attempt == 1
             told: dict[str, JsonValue] = {"index": 0, "tool": tool, "attempt": attempt, "key": key}
             self.log("tool.started", turn=self.turn, **told)
-            self.attempt(
-                "invoke_tool", attempt, "timed_out" if lost else "completed", turn=self.turn, index=0, tool=tool
-            )
+            self.attempt("invoke_tool", attempt, "failed" if lost else "completed", turn=self.turn, index=0, tool=tool)
             begun.append(EffectAttemptRow(attempt=attempt, worker=self.identity, begun_at_ms=0))
             self.calls.append(ReceivedCall(len(self.calls) + 1, key, tool, dict(arguments), 0, outcome, NUMBER))
             if lost:
-                self.log("tool.failed", turn=self.turn, failure="worker_lost", message="no heartbeat", **told)
+                self.log("tool.failed", turn=self.turn, failure="worker_died", message="its worker died", **told)
                 self.worker += 1
             else:
                 self.log("tool.finished", turn=self.turn, status="ok", **told)
@@ -129,6 +127,8 @@ def good(kill: Kill = "twice", *, scripted: bool = True) -> Evidence:
         orders_before=tuple(orders),
         workers=WORKERS[: told.worker + 1],
         deaths=(-9,) * told.worker,
+        killed=WORKERS[: told.worker],
+        killed_at_ms=(0,) * told.worker,
         held_key="t-1/1/0" if kill == "twice" else "",
         seen=tuple(range(1, len(told.events) + 1)),
         waiting=waiting,

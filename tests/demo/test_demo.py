@@ -104,12 +104,14 @@ async def test_killed_twice_the_customer_gets_one_replacement(tmp_path: Path) ->
     assert sum("✖" in line and "SIGKILL while" in line for line in done.lines) == 2
     assert any(tracking_number in line and "agent:" in line for line in done.lines)
     table = next(line.split() for line in done.lines if "invoke_tool get_order" in line)
-    assert table == ["2", "invoke_tool", "get_order", "2", "1", "1", "1,", "2"]
+    assert table[:6] == ["2", "invoke_tool", "get_order", "2", "1", "1"]
+    assert len(table) == 8, "on two workers"
     last = done.lines[done.lines.index(next(line for line in done.lines if line.startswith("Judged"))) + 1 :]
     assert last[-1] == f"All {len(last) - 1} held."
     for claim in (
         "per turn (1 to 6) invoke_llm was scheduled once and completed once",
         "get_order was begun twice with one key",
+        "the killed worker's call was scheduled again within 1000 ms",
         "ship_replacement was begun once",
         "A-1002, is untouched; refund was never called",
         "SUBMITTED → WORKING → INPUT_REQUIRED → WORKING → COMPLETED",
@@ -118,7 +120,7 @@ async def test_killed_twice_the_customer_gets_one_replacement(tmp_path: Path) ->
         "killed with SIGKILL twice",
     ):
         assert sum(claim in line and " held " in line for line in last) == 1, claim
-    assert {line.split()[0] for line in last[:-1]} == {"P1", "P2", "P3", "P4", "P5", "P6", "P8", "kill", "log"}
+    assert {line.split()[0] for line in last[:-1]} == {"P1", "P2", "P3", "P4", "P5", "P6", "P8", "P10", "kill", "log"}
 
 
 @pytest.mark.slow
@@ -131,15 +133,15 @@ async def test_killed_only_while_waiting_every_activity_has_one_attempt(tmp_path
     lines = [json.loads(line) for line in done.lines]
     (killed,) = [line for line in lines if line["event"] == "worker.killed"]
     started_pids = [line["pid"] for line in lines if line["event"] == "worker.started"]
-    assert started_pids[0] == killed["pid"]
-    assert len(started_pids) == 2
+    assert killed["pid"] in started_pids
+    assert len(started_pids) >= 4, "a worker, its standby and two for suspects"
     assert all(is_gone(pid) for pid in started_pids)
     numbers = [line["number"] for line in lines if "number" in line]
     assert numbers == list(range(1, len(numbers) + 1))
     assert {row["outcome"] for row in verdict["attempts"]} == {"completed"}
     assert {row["attempt"] for row in verdict["attempts"]} == {1}
     served = [row["worker"].partition("@")[0] for row in verdict["attempts"] if row["turn"] >= 5]
-    assert set(served) == {str(started_pids[1])}
+    assert set(served) <= {str(pid) for pid in started_pids} - {str(killed["pid"])}
     assert rows(Path(verdict["world"]), "SELECT count(*) FROM calls WHERE tool = 'get_order'") == [(1,)]
 
 

@@ -127,8 +127,9 @@ BREAKS: list[tuple[str, str, Break]] = [
     ("every_message_once", "a message was promoted twice", told_again("message.promoted")),
     ("every_message_once", "a question was never closed", without("help.answered")),
     ("every_message_once", "no message was admitted", without("message.admitted")),
-    ("reply_served_by_new_worker", "the killed worker served it", rewritten("persist", worker="101@host#0")),
-    ("reply_served_by_new_worker", "nobody served it", rewritten("persist", worker="")),
+    ("reply_served_by_others", "the killed worker served it", rewritten("persist", worker="102@host#1")),
+    ("reply_served_by_others", "nobody served it", rewritten("persist", worker="")),
+    ("acted_on_at_once", "a timeout was waited for", noted(killed_at_ms=(-5_000, 0))),
     ("every_answer_once", "a turn's answer was asked for again", attempted("invoke_llm", attempt=2)),
     ("every_answer_once", "a turn's answer never came", rewritten("invoke_llm", outcome="timed_out")),
     ("every_answer_once", "a turn is missing", rewritten("invoke_llm", 1, turn=9)),
@@ -187,7 +188,8 @@ BREAKS: list[tuple[str, str, Break]] = [
 def test_a_good_demo_is_judged_good(kill: Kill, scripted: bool) -> None:
     judgements = judge(good(kill, scripted=scripted))
     assert [judgement for judgement in judgements if not judgement.held] == []
-    assert {"P1", "P2", "P3", "P4", "P5", "P6", "P8"} <= {judgement.promise for judgement in judgements}
+    cut = {"P10"} if kill == "twice" else set()
+    assert {"P1", "P2", "P3", "P4", "P5", "P6", "P8"} | cut <= {judgement.promise for judgement in judgements}
 
 
 @pytest.mark.parametrize(("name", "what", "broken"), BREAKS, ids=[f"{name}: {what}" for name, what, _ in BREAKS])

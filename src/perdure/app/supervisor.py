@@ -302,7 +302,7 @@ class Supervisor:
             self._changed("not_reported", place, child.pid, f"worker {child.pid}'s death was not told yet: {problem}")
         elif held:
             failed = report.reported.failed
-            text = f"worker {child.pid}: {failed} attempts begin again elsewhere"
+            text = f"worker {child.pid}: attempts that begin again elsewhere: {failed}"
             self._changed("reported", place, child.pid, text, code, failed)
         sweep = asyncio.create_task(self._sweep(report, place, child.pid))
         self._sweeps.add(sweep)

@@ -31,7 +31,7 @@ AGENT_ID: Final = "demo-support"
 SCRIPTED: Final = "scripted"
 
 HEARTBEAT_TIMEOUT_S: Final = 5.0
-"""No supervisor watches the demo's workers, so this is how long one that is killed in a tool goes unnoticed."""
+"""What a worker's death would cost without its supervisor; far above what it costs with one."""
 
 HELD_S_MAX: Final = 900.0
 """How long `get_order` can be held open for somebody who kills by hand."""

@@ -1,4 +1,4 @@
-"""The director: starts workers, kills them at the chosen moments, and plays the customer.
+"""The director: has workers supervised, kills them at the chosen moments, and plays the customer.
 
 It waits for the moment itself, never for a time: a call is open when the outside world has logged it and its tool is
 held, and the task waits when Temporal has nothing open for it. A worker that dies unasked ends the demo.
@@ -6,11 +6,13 @@ held, and the task waits when Temporal has nothing open for it. A worker that di
 
 import asyncio
 import contextlib
+import os
 import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from pydantic import JsonValue
@@ -18,16 +20,17 @@ from temporalio.client import Client
 
 from perdure.app.app import App
 from perdure.app.events import TaskEvent
-from perdure.app.processes import WorkerProcess
+from perdure.app.supervisor import Change, Fleet, ending_of, supervised
 from perdure.app.task import Task
-from perdure.cli.demo.agent import REFERENCE
-from perdure.cli.demo.evidence import Kill, Notes, Waiting, waiting
+from perdure.cli.demo.agent import AGENT_ID, REFERENCE
+from perdure.cli.demo.evidence import Kill, Notes, Waiting, pid_in, waiting, working_pids
 from perdure.cli.demo.script import ANSWER, COMPLAINT
 from perdure.cli.demo.stage import Stage
 from perdure.cli.demo.telling import Teller
 from perdure.cli.demo.world import World
 from perdure.core.errors import Unavailable
 from perdure.core.state import TERMINAL
+from perdure.temporal.history import read_history
 
 LOOK_EVERY_S: Final = 0.05
 """How often the world and Temporal are looked at: they are other processes, and neither calls back."""
@@ -59,7 +62,9 @@ class Director:
     _deaths: list[int] = field(default_factory=list)
     _held_key: str = ""
     _waiting: Waiting | None = None
-    _worker: WorkerProcess | None = None
+    _killed: list[int] = field(default_factory=list)
+    _killed_at_ms: list[int] = field(default_factory=list)
+    _died: dict[int, Change] = field(default_factory=dict)
     _follower: "asyncio.Task[None] | None" = None
 
     async def play(self) -> Notes:
@@ -71,13 +76,23 @@ class Director:
         try:
             if self.plan.kill == "twice":
                 self.stage.hold.touch(mode=0o600)
-            await self._start_worker()
-            task = await self.app.send(COMPLAINT)
-            self._follower = asyncio.create_task(self._follow(task))
-            if self.plan.kill == "twice":
-                await self._kill_in_the_call(task)
-            await self._be_the_customer(task)
-            await self._until("the workflow's end", self._closed(task))
+            fleet = Fleet(
+                REFERENCE,
+                AGENT_ID,
+                Path.cwd(),
+                log=self.stage.worker_log,
+                environment={**self.stage.environment(self.plan.model), "PERDURE_HOME": str(self.stage.folder)},
+                drain_s=0,
+            )
+            self.waits_for = "a worker to be ready"
+            async with supervised(fleet, self.client, self._changed) as supervisor:
+                await supervisor.full()
+                task = await self.app.send(COMPLAINT)
+                self._follower = asyncio.create_task(self._follow(task))
+                if self.plan.kill == "twice":
+                    await self._kill_in_the_call(task)
+                await self._be_the_customer(task)
+                await self._until("the workflow's end", self._closed(task))
         finally:
             await self._leave()
         return Notes(
@@ -88,6 +103,8 @@ class Director:
             orders_before=tuple(orders),
             workers=tuple(self._pids),
             deaths=tuple(self._deaths),
+            killed=tuple(self._killed),
+            killed_at_ms=tuple(self._killed_at_ms),
             held_key=self._held_key,
             seen=tuple(event.number for event in self.events),
             waiting=self._waiting,
@@ -112,10 +129,9 @@ class Director:
 
         await self._until("get_order to be open", held_or_past)
         if self._held_key:
-            await self._kill("get_order is open")
+            (victim,) = await working_pids(self.client, task.id)
+            await self._kill(victim, "get_order is open")
         self.stage.hold.unlink()
-        if self._held_key:
-            await self._start_worker()
 
     async def _be_the_customer(self, task: Task) -> None:
         """Answer each question; before the first answer the worker is killed once the task waits quietly."""
@@ -134,40 +150,42 @@ class Director:
                 return
             if self._waiting is None:
                 await self._until("the task to wait quietly", quiet)
-                await self._kill("the task waits for the customer")
-                await self._start_worker()
+                history = await read_history(self.client, task.id)
+                await self._kill(pid_in(history.attempts[-1].worker), "the task waits for the customer")
             await task.answer(question.help_id, await self._answer(question))
             await self._until("the answer in the log", self._answered(question))
 
-    async def _kill(self, when: str) -> None:
-        worker = self._running()
-        number = len(self._pids)
+    async def _kill(self, victim: int, when: str) -> None:
+        """Kill the worker that holds the task, by its number, and wait until its supervisor has seen it."""
+        number = self._pids.index(victim) + 1
+        self._killed.append(victim)
+        at_ms = time.time_ns() // 1_000_000
         if self.plan.by_hand:
-            self.teller.worker(
-                "kill_me", worker.pid, self._now_s(), f"{when}. Now kill worker {number}:  kill -9 {worker.pid}"
-            )
-            self.waits_for = f"your kill -9 {worker.pid}"
-            status = await worker.wait()
+            said = f"{when}. Now kill worker {number}:  kill -9 {victim}"
+            self.teller.worker("kill_me", victim, self._now_s(), said)
         else:
-            status = await worker.kill()
-        self._worker = None
-        self._deaths.append(status)
-        how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
-        self.teller.worker(
-            "killed", worker.pid, self._now_s(), f"worker {number} (pid {worker.pid}): {how} while {when}"
-        )
+            os.kill(victim, signal.SIGKILL)
+        self.waits_for = f"your kill -9 {victim}" if self.plan.by_hand else f"the death of worker {victim}"
+        while victim not in self._died:
+            self._look_at_follower()
+            await asyncio.sleep(LOOK_EVERY_S)
+        death = self._died[victim]
+        code = death.code or 0
+        self._killed_at_ms.append(death.at_ms if self.plan.by_hand else at_ms)
+        self._deaths.append(code)
+        how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+        self.teller.worker("killed", victim, self._now_s(), f"worker {number} (pid {victim}): {how} while {when}")
 
-    async def _start_worker(self) -> None:
-        self.waits_for = "a worker to be ready"
-        self._worker = await WorkerProcess.start(
-            REFERENCE,
-            self.stage.folder,
-            environment=self.stage.environment(self.plan.model),
-            log=self.stage.worker_log,
-        )
-        self._pids.append(self._worker.pid)
-        number, pid = len(self._pids), self._worker.pid
-        self.teller.worker("started", pid, self._now_s(), f"worker {number} (pid {pid}) is ready")
+    def _changed(self, change: Change) -> None:
+        """Take note of what the supervisor tells."""
+        if change.kind == "ready":
+            self._pids.append(change.pid)
+            number, kind = len(self._pids), "" if change.part == "calls" else ", for suspects,"
+            self.teller.worker(
+                "started", change.pid, self._now_s(), f"worker {number} (pid {change.pid}){kind} is ready"
+            )
+        elif change.kind == "died" and not change.asked:
+            self._died[change.pid] = change
 
     async def _answer(self, question: TaskEvent) -> str:
         """Return the customer's line: the scripted one, or what is typed where somebody is there to type."""
@@ -216,20 +234,18 @@ class Director:
         while True:
             if await happened():
                 return
-            worker = self._running()
-            if worker.returncode is not None:
-                raise Unavailable(
-                    f"worker {worker.pid} ended with {worker.returncode} unasked, while the demo waited for {what}; "
-                    f"its last words are in {self.stage.worker_log}"
-                )
-            if self._follower is not None and self._follower.done():
-                self._follower.result()
+            for pid, death in self._died.items():
+                if pid not in self._killed:
+                    raise Unavailable(
+                        f"worker {pid} {ending_of(death.code or 0)} unasked, while the demo waited for {what}; "
+                        f"its last words are in {self.stage.worker_log}"
+                    )
+            self._look_at_follower()
             await asyncio.sleep(LOOK_EVERY_S)
 
-    def _running(self) -> WorkerProcess:
-        if self._worker is None:
-            raise Unavailable("the demo has no worker")
-        return self._worker
+    def _look_at_follower(self) -> None:
+        if self._follower is not None and self._follower.done():
+            self._follower.result()
 
     def _now_s(self) -> float:
         return time.time() - self._began_s
@@ -239,8 +255,6 @@ class Director:
             self._follower.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._follower
-        if self._worker is not None:
-            await self._worker.kill()
 
 
 async def _line_from_stdin() -> str:

@@ -51,12 +51,25 @@ async def waiting(client: Client, task_id: str) -> Waiting:
     )
 
 
+async def working_pids(client: Client, task_id: str) -> tuple[int, ...]:
+    """Return the processes that work on the task's open activities, by the server's word."""
+    described = (await client.get_workflow_handle(task_id).describe()).raw_description
+    return tuple(pid_in(activity.last_worker_identity) for activity in described.pending_activities)
+
+
+def pid_in(identity: str) -> int:
+    """Return the process number in a worker's identity; 0 where there is none."""
+    pid = identity.partition("@")[0]
+    return int(pid) if pid.isdecimal() else 0
+
+
 class Notes(Frozen):
     """The director's notes.
 
-    `workers` are the pids in the order of their start, `deaths` how the killed ones ended (-9 is SIGKILL). `held_key`
-    is the key of the call that was cut off. `seen` are the event numbers in the order in which they were followed
-    live. `waiting` is what Temporal had open when the task waited for the customer and its worker was killed.
+    `workers` are the pids in the order of their start. `killed` are those that were killed, `killed_at_ms` when, and
+    `deaths` how they ended (-9 is SIGKILL). `held_key` is the key of the call that was cut off. `seen` are the event
+    numbers in the order in which they were followed live. `waiting` is what Temporal had open when the task waited for
+    the customer and a worker was killed.
     """
 
     task_id: str
@@ -66,6 +79,8 @@ class Notes(Frozen):
     orders_before: tuple[dict[str, JsonValue], ...]
     workers: tuple[int, ...] = ()
     deaths: tuple[int, ...] = ()
+    killed: tuple[int, ...] = ()
+    killed_at_ms: tuple[int, ...] = ()
     held_key: str = ""
     seen: tuple[int, ...] = ()
     waiting: Waiting | None = None

@@ -114,7 +114,7 @@ class TimelineTeller:
         self._line(Text(f"Judge it again:    perdure demo --judge {stage.folder}"))
         self._line(Text(f"The world's log:   table calls of {stage.world}\n"))
         self._line(
-            Text("Judged from the outside world's own log and Temporal's history (P7, P9 to P11 are not shown here)")
+            Text("Judged from the outside world's own log and Temporal's history (P7, P9 and P11 are not shown here)")
         )
         for judgement in judgements:
             held = ("held  ", _GOOD) if judgement.held else ("BROKEN", _BAD)

@@ -1,8 +1,8 @@
 """The verdict: each promise that the demo can show, judged from what was found and not from what was intended.
 
 A judgement is a claim and whether it held. Claims about what this script does (one replacement, no refund) are made
-only where the model is scripted; the others hold for any model. P7 and P9 to P11 are not judged here: they take a
-longer life, a stop, a supervisor and a replay.
+only where the model is scripted; the others hold for any model. P7, P9 and P11 are not judged here: they take a
+longer life, a stop and a replay.
 """
 
 from collections import Counter
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from signal import SIGKILL
 
+from perdure.cli.demo.agent import HEARTBEAT_TIMEOUT_S
 from perdure.cli.demo.evidence import Evidence
 from perdure.cli.demo.world import BLENDER_ORDER, KETTLE_ORDER
 from perdure.core.attempts import AttemptRow, attempts_from_log
@@ -58,18 +59,18 @@ def every_message_once(evidence: Evidence) -> Judgement:
     )
 
 
-def reply_served_by_new_worker(evidence: Evidence) -> Judgement | None:
-    """P1: what came after the customer's answer ran on the worker that was started after the kill."""
-    if evidence.notes.waiting is None:
+def reply_served_by_others(evidence: Evidence) -> Judgement | None:
+    """P1: what came after the customer's answer ran on other workers than the one that was killed meanwhile."""
+    if evidence.notes.waiting is None or not evidence.notes.killed:
         return None
     before = evidence.notes.waiting.attempts
-    new = evidence.notes.workers[-1]
+    killed = evidence.notes.killed[-1]
     served = {pid_of(row) for row in evidence.history[before:]}
     earlier = {pid_of(row) for row in evidence.history[:before]}
     return Judgement(
         "P1",
-        f"the customer's answer was served by the worker that was started after the kill (pid {new})",
-        served == {new} and new not in earlier,
+        f"the customer's answer was served, by other workers than the one that had asked and was killed (pid {killed})",
+        bool(served) and None not in served and killed not in served and killed in earlier,
         f"attempts after the answer ran on {_pids(served)}, those before it on {_pids(earlier)}",
     )
 
@@ -187,6 +188,26 @@ def quiet_waiting(evidence: Evidence) -> Judgement | None:
     )
 
 
+def acted_on_at_once(evidence: Evidence) -> Judgement | None:
+    """P10: the call that was cut off was scheduled again as soon as its worker was dead, not after a timeout."""
+    if evidence.cut_call is None or not evidence.notes.killed_at_ms:
+        return None
+    again = [row.scheduled_at_ms for row in evidence.history if row.call == evidence.cut_call and row.attempt == 2]  # noqa: PLR2004
+    took_ms = again[0] - evidence.notes.killed_at_ms[0] if again else None
+    shown = "never" if took_ms is None else f"after {took_ms} ms"
+    return Judgement(
+        "P10",
+        f"the killed worker's call was scheduled again within {RECOVERY_MS_MAX} ms (heartbeats would have taken "
+        f"{HEARTBEAT_TIMEOUT_S:g} s)",
+        took_ms is not None and took_ms <= RECOVERY_MS_MAX,
+        f"it was scheduled again {shown}",
+    )
+
+
+RECOVERY_MS_MAX = 1000
+"""A tenth of it is usual; this is what a busy machine may take, and still far from a timeout."""
+
+
 def witnesses_agree(evidence: Evidence) -> Judgement:
     """Temporal's history and the event log tell the same attempts with the same outcomes."""
     history = Counter(
@@ -301,7 +322,8 @@ def states_in_order(evidence: Evidence) -> Judgement:
 
 ALWAYS: tuple[Callable[[Evidence], Judgement | None], ...] = (
     every_message_once,
-    reply_served_by_new_worker,
+    reply_served_by_others,
+    acted_on_at_once,
     every_answer_once,
     cut_call_same_key,
     writes_never_twice,
