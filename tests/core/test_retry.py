@@ -32,7 +32,8 @@ def test_every_kind_spends_or_ends_or_is_nobodys_fault(kind: FailureKind) -> Non
     else:
         assert isinstance(last, Again)
         assert not last.spends
-        assert many == Again(delay_ms=limits.BACKOFF_MAX_MS // 2, spends=False)
+        longest_ms = limits.DEATH_BACKOFF_MAX_MS if kind == "worker_died" else limits.BACKOFF_MAX_MS
+        assert many == Again(delay_ms=longest_ms // 2, spends=False)
 
 
 def test_kinds_are_divided_without_overlap() -> None:
@@ -44,7 +45,8 @@ def test_kinds_are_divided_without_overlap() -> None:
 def test_p10_the_first_loss_in_a_row_does_not_wait(kind: FailureKind) -> None:
     assert after_failure(fails(kind), 2, 0, POLICY, 0.5) == Again(delay_ms=0, spends=False)
     second = after_failure(fails(kind), 2, 1, POLICY, 0.0)
-    assert second == Again(delay_ms=limits.BACKOFF_FIRST_MS, spends=False)
+    second_ms = limits.DEATH_BACKOFF_MAX_MS // 2 if kind == "worker_died" else limits.BACKOFF_FIRST_MS
+    assert second == Again(delay_ms=second_ms, spends=False)
 
 
 def test_a_store_that_fails_is_never_asked_again_at_once() -> None:

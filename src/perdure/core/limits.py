@@ -74,6 +74,10 @@ BACKOFF_FACTOR = 2.0
 BACKOFF_MAX_MS = 60_000
 """Waiting longer than a minute between attempts helps no provider and looks dead to a customer."""
 
+DEATH_BACKOFF_MAX_MS = 200
+"""After a second proven death in a row: long enough not to spin, short enough that eight in one call cost a second.
+What bounds deaths is their limit (R12), not their waiting."""
+
 RETRY_AFTER_MAX_MS = 15 * 60_000
 """A provider's Retry-After is a floor up to this; one that asks for more has said no, and the attempt gives up."""
 

@@ -32,14 +32,16 @@ def after_failure(failure: Failure, spent: int, losses: int, policy: RetryPolicy
     """Say what follows. `spent` and `losses` count the failures before this one; `jitter` is from [0, 1).
 
     A loss (a worker, the store) is retried without end, its first time at once: recovery is fast (P10), and the
-    backoff bounds the load. A provider's Retry-After is a floor under the backoff, up to `RETRY_AFTER_MAX_MS`;
+    backoff bounds the load. That of a proven death stays short: the limit of crashes bounds those (R12), and a long
+    wait would cost the work what the supervisor has won. A provider's Retry-After is a floor under the backoff, up to `RETRY_AFTER_MAX_MS`;
     beyond that it is a refusal.
     """
     if failure.kind in FINAL:
         return GiveUp()
     if failure.kind not in SPENDS:
         at_once = losses == 0 and failure.kind != "store"
-        return Again(delay_ms=0 if at_once else _backoff_ms(losses, _LOSS_POLICY, jitter), spends=False)
+        policy = _DEATH_POLICY if failure.kind == "worker_died" else _LOSS_POLICY
+        return Again(delay_ms=0 if at_once else _backoff_ms(losses, policy, jitter), spends=False)
     if spent + 1 >= policy.attempts_max:
         return GiveUp()
     delay_ms = _backoff_ms(spent, policy, jitter)
@@ -52,6 +54,7 @@ def after_failure(failure: Failure, spent: int, losses: int, policy: RetryPolicy
 
 
 _LOSS_POLICY = RetryPolicy(attempts_max=1)
+_DEATH_POLICY = RetryPolicy(attempts_max=1, delay_max_ms=limits.DEATH_BACKOFF_MAX_MS)
 _GROWTH_STEPS_MAX = 64
 
 
