@@ -159,6 +159,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         result = asyncio.run(measure(options.kills, options.heartbeat_kills, Path(folder)))
     if options.write:
+        RESULTS.mkdir(exist_ok=True)
         kept = json.dumps({**result, "machine": machine()}, indent=2)
         (RESULTS / "recovery.json").write_text(f"{kept}\n", encoding="utf-8")
     print(json.dumps(result))

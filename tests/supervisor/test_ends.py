@@ -7,6 +7,7 @@ import signal
 
 import pytest
 
+from perdure.core.limits import HEARTBEAT_TIMEOUT_S
 from tests.supervisor.fleet import app_of, children_of, commanded, is_gone, state_of, stop, watching
 from tests.supervisor.test_deaths import result
 from tests.temporal.bench import Bench, rows_of, until
@@ -78,9 +79,13 @@ async def test_a_killed_supervisor_takes_everything_along_and_the_next_start_res
             await until(lambda: all(is_gone(pid) for pid in family))
         (bench.home / "open").touch()
         async with commanded(bench):
-            assert await result(task) == "ok: spawning done"
-            await bench.sound(task, app.store)
+            async with asyncio.timeout(HEARTBEAT_TIMEOUT_S / 2):  # the roster names the dead; no timeout is waited for
+                assert await task.result() == "ok: spawning done"
+            stored = await bench.sound(task, app.store)
+            state = await bench.tasks.state(task.id)
     assert bench.outside.count("spawning") == 2
+    assert [row.data["failure"] for row in rows_of(stored, "tool.failed")] == ["worker_lost"]
+    assert (state.crashes, state.shared_deaths) == (0, 0)
 
 
 async def test_with_the_nursery_killed_too_the_leash_ends_the_workers(bench: Bench) -> None:

@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
@@ -108,8 +108,10 @@ class Nursery:
         return self._process.pid
 
     @classmethod
-    async def open(cls, leash_fd: int) -> Self:
+    async def open(cls, leash_fd: int, kept_fds: Sequence[int] = ()) -> Self:
         """Start a nursery and wait until it has imported everything; children hold the leash.
+
+        The descriptors `kept_fds` are open in it and in all its children.
 
         Raises `Unavailable` when it ends instead.
         """
@@ -117,7 +119,10 @@ class Nursery:
         ours.setblocking(False)
         try:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "perdure.app.nursery"), stdin=theirs.fileno(), start_new_session=True
+                *(sys.executable, "-m", "perdure.app.nursery", *map(str, kept_fds)),
+                stdin=theirs.fileno(),
+                pass_fds=kept_fds,
+                start_new_session=True,
             )
         finally:
             theirs.close()

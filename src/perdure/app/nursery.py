@@ -40,6 +40,8 @@ def main() -> int:
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, SOCKET_FD)
     os.close(null)
+    for kept in sys.argv[1:]:
+        os.set_inheritable(int(kept), False)  # for the workers, which are forked; not for what their tools start
     newborn.preload()
     gc.freeze()  # what was imported stays shared with the children, instead of being touched by each collection
     line.sendall(b'{"open": true}\n')

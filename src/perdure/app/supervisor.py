@@ -22,14 +22,15 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from temporalio.client import Client
 
 from perdure.app.births import Child, Nursery
+from perdure.app.roster import Roster, dead_of
 from perdure.core import limits
 from perdure.core.errors import ConfigurationError, Unavailable
 from perdure.temporal.deaths import Death, DeathReport
@@ -38,6 +39,9 @@ from perdure.temporal.worker import WorkerPart
 
 READY_WITHIN_S: Final = 60.0
 RESTART_DELAY_S: Final = 0.5
+AFTER_RECOVERY_S: Final = 0.15
+"""Where attempts begin again, they go first: a replacement's start and the sweep would take their processor time."""
+
 STARTS_AT_ONCE: Final = 2
 """Starts are processor time, which those who work need."""
 
@@ -47,7 +51,8 @@ class Fleet:
     """What is to be kept running: workers for `reference` (`module:agent`, found in `folder`) on its queue.
 
     `processes` work and one more stands by. Workers get `environment` on top of this process's. What they print goes
-    to the file `log`, or to standard error. `reports` False leaves deaths to the heartbeat timeouts, to compare.
+    to the file `log`, or to standard error. `rosters` is the folder where the names of workers are kept for the next
+    start. `reports` False leaves deaths to the heartbeat timeouts, to compare.
     """
 
     reference: str
@@ -57,6 +62,7 @@ class Fleet:
     environment: Mapping[str, str] = field(default_factory=dict)
     processes: int = 1
     drain_s: float = limits.DRAIN_S
+    rosters: Path | None = None
     reports: bool = True
 
 
@@ -102,6 +108,7 @@ class Supervisor:
         self._sweeps: set[asyncio.Task[None]] = set()
         self._ending = asyncio.Event()
         self._last: list[Death] = []
+        self._roster: Roster | None = None
         self._log_fd = -1
         self._leash_fd = -1
         self._leash_end_fd = -1
@@ -150,6 +157,9 @@ class Supervisor:
         self._log_fd = os.dup(2) if log is None else await asyncio.to_thread(os.open, log, flags, 0o600)
         self._leash_end_fd, leash_fd = os.pipe()
         self._leash_fd = own(leash_fd)
+        if self._fleet.rosters is not None:
+            self._roster = await asyncio.to_thread(Roster.open, self._fleet.rosters, self._fleet.queue)
+            self._sweep_behind(self._tell_of_earlier(self._fleet.rosters))
         first = self._places[0]
         await self._fill(first)
         for place in self._places:
@@ -179,6 +189,9 @@ class Supervisor:
                 os.close(self._leash_end_fd)
                 os.close(self._log_fd)
                 self._leash_fd = -1
+            if self._roster is not None:
+                self._roster.close()
+                self._roster = None
 
     async def _tell_the_last(self) -> None:
         """Report the last workers: one that ended in order may have been handed an attempt that it never saw."""
@@ -250,6 +263,8 @@ class Supervisor:
                 fleet.drain_s,
                 self._log_fd,
             )
+            if self._roster is not None:
+                self._roster.add(child.identity)
             place.child = child
             if self._ending.is_set():
                 await self._ask(child)
@@ -274,7 +289,8 @@ class Supervisor:
                 await self._nursery.close()
                 self._nursery = None
             if self._nursery is None:
-                self._nursery = await Nursery.open(self._leash_end_fd)
+                kept = () if self._roster is None else (self._roster.fd,)
+                self._nursery = await Nursery.open(self._leash_end_fd, kept)
             return self._nursery
 
     # --- a death ------------------------------------------------------------------------------------------------
@@ -304,11 +320,29 @@ class Supervisor:
             failed = report.reported.failed
             text = f"worker {child.pid}: attempts that begin again elsewhere: {failed}"
             self._changed("reported", place, child.pid, text, code, failed)
-        sweep = asyncio.create_task(self._sweep(report, place, child.pid))
+        self._sweep_behind(self._sweep(report, place, child.pid))
+        if held:
+            await asyncio.sleep(AFTER_RECOVERY_S)
+
+    def _sweep_behind(self, sweeping: Coroutine[Any, Any, None]) -> None:
+        sweep = asyncio.create_task(sweeping)
         self._sweeps.add(sweep)
         sweep.add_done_callback(self._sweeps.discard)
 
+    async def _tell_of_earlier(self, rosters: Path) -> None:
+        """Report the workers of earlier supervisors of this queue that died with them."""
+        dead = await asyncio.to_thread(dead_of, rosters, self._fleet.queue)
+        if not dead or not self._fleet.reports:
+            return
+        deaths = [Death(identity, "worker_lost") for identity in dead]
+        with contextlib.suppress(Unavailable):  # the next start does it, or a heartbeat timeout
+            await DeathReport(self._client, self._fleet.queue, *deaths).sweep()
+            for path in set(dead.values()):
+                path.unlink(missing_ok=True)
+
     async def _sweep(self, report: DeathReport, place: _Place, pid: int) -> None:
+        if report.reported.failed:
+            await asyncio.sleep(AFTER_RECOVERY_S)
         while True:
             try:
                 await report.sweep()

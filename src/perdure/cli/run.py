@@ -22,6 +22,7 @@ from perdure.app.loading import load_agent
 from perdure.app.settings import Settings
 from perdure.app.supervisor import Change, Fleet, supervised
 from perdure.app.task import Task
+from perdure.cli.divergence_watch import until_diverged
 from perdure.cli.following import NobodyAnswers, TerminalAnswering, follow
 from perdure.cli.output import JsonOutput, Outcome, Output, TimelineOutput, note
 from perdure.cli.places import Origin, command, existing_store, origin_of, remember, worker_log
@@ -146,7 +147,14 @@ async def _answered(request: _Request, settings: Settings) -> Outcome:
         )
     log = worker_log(settings)
     remember(settings, agent.id, origin)
-    fleet = Fleet(origin.reference, agent.id, origin.folder, log=log, environment={"PERDURE_HOME": str(settings.home)})
+    fleet = Fleet(
+        origin.reference,
+        agent.id,
+        origin.folder,
+        log=log,
+        environment={"PERDURE_HOME": str(settings.home)},
+        rosters=settings.home / "workers",
+    )
     async with (
         open_app(agent, settings=settings, worker=False) as app,
         temporal_client(settings.temporal) as client,
@@ -170,7 +178,7 @@ async def _given(request: _Request, app: App) -> Outcome:
         if request.message is not None:
             past = await task.send(request.message)
         request.task_id = task.id
-    return await _followed(request, task, past)
+    return await first_of(_followed(request, task, past), until_diverged(task))
 
 
 async def _followed(request: _Request, task: Task, past: int) -> Outcome:

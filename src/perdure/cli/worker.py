@@ -53,7 +53,7 @@ def worker(
     if until_stdin_closes:
         asyncio.run(_alone(loaded, settings, drain_s, as_json))
         return
-    fleet = Fleet(agent, loaded.id, Path.cwd(), processes=processes, drain_s=drain_s)
+    fleet = Fleet(agent, loaded.id, Path.cwd(), processes=processes, drain_s=drain_s, rosters=settings.home / "workers")
     with contextlib.suppress(Interrupted):
         asyncio.run(_supervise(fleet, settings, as_json))
 

@@ -38,14 +38,15 @@ from perdure.core.errors import Unavailable
 from perdure.core.failure import Failure
 from perdure.temporal.failures import as_application_error
 
-DeathKind = Literal["worker_died", "shutdown"]
+DeathKind = Literal["worker_died", "worker_lost", "shutdown"]
 
 
 @dataclass(frozen=True)
 class Death:
     """A reaped worker. `identity` is unique per process start.
 
-    `kind` is "shutdown" for one that had been asked to end, or that ended by its own decision: nobody's crash (R12).
+    `kind` is "shutdown" for one that had been asked to end, or that ended by its own decision, and "worker_lost" for
+    one that died with its supervisor: nobody's crash (R12).
     `held` are the tasks that had attempts in it as it noted itself; None when that is not known.
     """
 
@@ -168,7 +169,7 @@ class DeathReport:
 
     async def _failure(self, task_id: str, death: Death) -> FailureProto:
         alone = death.kind == "worker_died" and death.alone == task_id
-        text = "its worker died" if death.kind == "worker_died" else "its worker ended"
+        text = _TEXTS[death.kind]
         failure = Failure(kind=death.kind, message=text, worker=death.identity, alone=alone)
         encoded = FailureProto()
         await self._client.data_converter.encode_failure(as_application_error(failure), encoded)
@@ -202,6 +203,11 @@ class DeathReport:
             yield workflow.id
 
 
+_TEXTS: dict[DeathKind, str] = {
+    "worker_died": "its worker died",
+    "worker_lost": "its worker died with its supervisor",
+    "shutdown": "its worker ended",
+}
 _WITHIN = timedelta(seconds=limits.DEATH_REQUEST_TIMEOUT_S)
 _CANCEL_REQUESTED = PendingActivityState.PENDING_ACTIVITY_STATE_CANCEL_REQUESTED
 
