@@ -49,6 +49,8 @@ def test_every_command_is_one_of_those_run_here() -> None:
         'perdure run agent:agent "What can you do?"',
         "perdure tasks",
         "perdure show TASK",
+        'perdure chaos agent:agent "What can you do?" --every 0.5-1',  # test_the_chaos_commands
+        "perdure chaos --experiment ten-steps --step-s 0.5 --every 0.5-1",
     ]
 
 
@@ -76,6 +78,17 @@ def test_the_shell_commands(tmp_path: Path) -> None:
     listed = run("perdure tasks --json", shop, home).stdout.splitlines()
     task_id = json.loads(listed[0])["task_id"]
     assert "invoke_llm" in run(f"perdure show {task_id}", shop, home).stdout
+
+
+@pytest.mark.slow
+def test_the_chaos_commands(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    run("perdure init shop", tmp_path, home)
+    chaos = [command for command in commands() if command.startswith("perdure chaos")]
+    told = [run(command, tmp_path / "shop", home).stdout for command in chaos]
+    assert len(told) == 2
+    assert all("broken: none" in text for text in told)
+    assert not list((home / "chaos").iterdir()), "what is not kept is removed"
 
 
 @pytest.mark.slow

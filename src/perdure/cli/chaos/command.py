@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import typer
 
 from perdure.app.app import open_app
 from perdure.app.loading import load_agent
+from perdure.app.newborn import LOG_FORMAT
 from perdure.app.settings import Settings
 from perdure.cli.chaos.case import Case
 from perdure.cli.chaos.floor import figures
@@ -40,6 +42,7 @@ class Targets(StrEnum):
 
     worker = "worker"
     app = "app"
+    temporal = "temporal"
     all = "all"
 
 
@@ -62,7 +65,8 @@ class Experiment(StrEnum):
 TARGETS: Final[dict[Targets, tuple[Target, ...]]] = {
     Targets.worker: ("worker",),
     Targets.app: ("app",),
-    Targets.all: ("worker", "app"),
+    Targets.temporal: ("temporal",),
+    Targets.all: ("worker", "app", "temporal"),
 }
 
 
@@ -86,7 +90,11 @@ def chaos(
         str, typer.Option("--seed", "--seeds", metavar="N", help="1, 1-5 or 1,4,9: a trial for each schedule.")
     ] = "1",
     targets: Annotated[
-        Targets, typer.Option(help="worker: worker processes; app: the process of perdure run; all: either.")
+        Targets,
+        typer.Option(
+            help="worker: worker processes; app: the process of perdure run, with all its workers; temporal: the "
+            "embedded server; all: any of them."
+        ),
     ] = Targets.worker,
     mode: Annotated[
         Modes,
@@ -243,6 +251,8 @@ def _stage(keep: Path | None) -> Iterator[_Stage]:
 async def _try(asked: _Asked, stage: _Stage) -> list[Tried]:
     settings = Settings.from_environment({}, home=stage.home)
     case = asked.case(stage.home)
+    # What is said of a server that was killed belongs beside the trial's data, not between its tables.
+    logging.basicConfig(level=logging.WARNING, filename=stage.home / "chaos.log", format=LOG_FORMAT)
     trials: list[Tried] = []
     async with (
         open_app(case.agent, settings=settings, worker=False) as app,

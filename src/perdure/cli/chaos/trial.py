@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from temporalio.client import Client
+from temporalio.service import RPCError
 
 from perdure.app.app import App
 from perdure.app.settings import Settings
@@ -23,6 +24,7 @@ from perdure.cli.chaos.killer import Killer
 from perdure.cli.chaos.modes import Mode, recorded_spec
 from perdure.cli.chaos.probe import ask, since
 from perdure.cli.chaos.schedule import PlannedKill
+from perdure.cli.chaos.victims import ASK_WITHIN
 from perdure.cli.reading import TaskLog, read_log
 from perdure.cli.signals import first_of
 from perdure.core.errors import Unavailable
@@ -30,7 +32,7 @@ from perdure.core.state import TERMINAL
 from perdure.temporal.history import read_history
 from perdure.temporal.tasks import TaskClient
 
-CLOSED_WITHIN_S: Final = 15.0
+AT_REST_WITHIN_S: Final = 20.0
 """A terminal row is in the store before the workflow has returned; a death in between costs a workflow task."""
 
 LOOK_EVERY_S: Final = 0.05
@@ -73,7 +75,7 @@ async def run_trial(bed: Bed, case: Case, order: Order) -> Evidence:
                 await first_of(_under_kills(talk, killer), host.watch())
                 lasted_s = time.monotonic() - began_s
                 log = await read_log(bed.settings, talk.task_id)
-                await _closed(bed.client, log)
+                await _at_rest(bed.client, log)
         except TimeoutError as error:
             raise Unavailable(
                 f"task {talk.task_id} did not end within {bed.within_s:g} s, after {len(killer.done)} kills; "
@@ -114,13 +116,16 @@ async def _hosted(bed: Bed, case: Case, order: Order, talk: Conversation) -> Asy
             yield workers, began_s
 
 
-async def _closed(client: Client, log: TaskLog) -> None:
-    """Wait until the workflow of a terminal task has returned: its history is whole then."""
-    if log.row.state not in TERMINAL:
-        return
+async def _at_rest(client: Client, log: TaskLog) -> None:
+    """Wait until Temporal answers and a terminal task's workflow has returned: its history is whole then."""
+    handle = client.get_workflow_handle(log.row.header.task_id)
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(CLOSED_WITHIN_S):
-            while (await client.get_workflow_handle(log.row.header.task_id).describe()).close_time is None:  # noqa: ASYNC110 - the server sets no event here
+        async with asyncio.timeout(AT_REST_WITHIN_S):
+            while True:
+                with contextlib.suppress(RPCError):  # it may just be starting again
+                    described = await handle.describe(rpc_timeout=ASK_WITHIN)
+                    if described.close_time is not None or log.row.state not in TERMINAL:
+                        return
                 await asyncio.sleep(LOOK_EVERY_S)
 
 

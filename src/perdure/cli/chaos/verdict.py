@@ -7,7 +7,7 @@ long life, a quiet wait, a stopwatch on each death, a replay.
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from perdure.app.judging import broken_promises
@@ -49,7 +49,16 @@ def judge(undisturbed: Evidence, evidence: Evidence) -> tuple[Judgement, ...]:
         _stopped(evidence),
         _same_end(undisturbed, evidence),
     ]
+    if evidence.plan and not evidence.kills:
+        return tuple(_unless_broken(judgement) for judgement in judged)
     return tuple(judged)
+
+
+def _unless_broken(judgement: Judgement) -> Judgement:
+    """Take back what a run held that no kill reached: it has shown nothing."""
+    if judgement.word != "held":
+        return judgement
+    return replace(judgement, word="not judged", found="the task had ended before the first kill; shorten --every")
 
 
 def _word(promise: str, problems: list[str], found: str) -> Judgement:

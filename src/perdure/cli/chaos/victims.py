@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 
 from temporalio.api.enums.v1 import PendingActivityState
@@ -11,15 +12,18 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 STARTED = PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
+ASK_WITHIN = timedelta(seconds=1)
+"""A Temporal that takes longer is away, perhaps by our own doing."""
+
 CALLS = frozenset({"invoke_tool", "invoke_llm"})
 
 
 async def busy_pids(client: Client, task_id: str) -> tuple[int, ...]:
     """Return the workers that have an attempt of the task in hand, those with model and tool calls first."""
     try:
-        described = (await client.get_workflow_handle(task_id).describe()).raw_description
+        described = (await client.get_workflow_handle(task_id).describe(rpc_timeout=ASK_WITHIN)).raw_description
     except RPCError:
-        return ()  # Temporal is away, perhaps by our own doing: then nobody is known to be busy
+        return ()  # Temporal is away: nobody is known to be busy
     found: list[tuple[bool, int]] = []
     for pending in described.pending_activities:
         pid = pending.last_worker_identity.partition("@")[0]
