@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from perdure.cli.chaos.trial import Bed, Order, run_trial
 from perdure.cli.chaos.verdict import judge
 from perdure.cli.output import note
 from perdure.cli.places import data_folder
+from perdure.cli.signals import Interrupted, until_signal
 from perdure.core.errors import ConfigurationError, InvalidInput, PerdureError, RunFailed
 from perdure.temporal.connection import temporal_client
 
@@ -147,8 +149,15 @@ def chaos(
     )
     asked.refuse()
     with _stage(keep) as stage:
-        trials = asyncio.run(_try(asked, stage))
+        try:
+            trials = asyncio.run(until_signal(_try(asked, stage), _say_ending))
+        except Interrupted as interrupted:
+            raise typer.Exit(128 + interrupted.number) from interrupted
     raise typer.Exit(1 if broken_in(trials) else 0)
+
+
+def _say_ending(number: signal.Signals) -> None:
+    note(f"{number.name}: what was started is ended (again to end at once)")
 
 
 @dataclass(frozen=True)
@@ -237,15 +246,18 @@ def _stage(keep: Path | None) -> Iterator[_Stage]:
         home = Path(tempfile.mkdtemp(prefix="run-", dir=folder))
     except OSError as error:
         raise ConfigurationError("PERDURE_HOME", f"{folder} cannot be used: {error.strerror}") from error
+    left = False
     try:
         yield _Stage(home, None)
     except InvalidInput:
-        shutil.rmtree(home)
         raise
     except PerdureError:
+        left = True
         note(f"what was left is in {home}; the workers' log is worker.log")
         raise
-    shutil.rmtree(home)
+    finally:
+        if not left:
+            shutil.rmtree(home)
 
 
 async def _try(asked: _Asked, stage: _Stage) -> list[Tried]:
