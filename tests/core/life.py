@@ -75,7 +75,7 @@ class Life:
         task = self.task
         may: list[Callable[[], None]] = [self.send, self.restart]
         may += [self.resend, self.stop_or_cancel] if task.state.seen else []
-        may += [self.store, self.store] if task.unstored else []
+        may += [self.store, self.store, self.task.diverge] if task.unstored else []
         may += [self.move_or_withdraw] if task.state.inbox and not task.state.terminal else []
         may += [self.answer] if task.state.help else []
         may += [self.wait_over] * 4 if task.waits else []

@@ -150,6 +150,10 @@ class Task:
         name = help_id or self.state.help[0].help_id
         self.apply(events.Answered(at_ms=self.at(), help_id=name, text=text))
 
+    def diverge(self, message: str = "the store has other rows") -> None:
+        """The store refuses a write for good."""
+        self.apply(events.StoreDiverged(at_ms=self.at(), message=message))
+
     # --- attempts -----------------------------------------------------------------------------------------------
 
     @property

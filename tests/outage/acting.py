@@ -1,4 +1,7 @@
-"""The agent of the outage tests: each message makes one `once` call, which the outside notes, and gets an answer."""
+"""The agent of the outage tests: each message makes one `once` call, which the outside notes, and gets an answer.
+
+A first message of "held" makes a run of three calls, the first and third of which wait for the file `open-TURN`.
+"""
 
 import asyncio
 import os
@@ -6,7 +9,7 @@ from pathlib import Path
 
 from perdure import Agent, Call, tool
 from perdure.core.agent import RetryPolicy
-from perdure.core.content import Entry, ToolEntry
+from perdure.core.content import Entry, ToolEntry, UserEntry
 from perdure.testing import call, replies, say, scripted
 from perdure.testing.script import Step
 from tests.temporal.outside import Outside
@@ -30,7 +33,21 @@ async def act(call: Call) -> str:
     return "acted"
 
 
+@tool(effect="idempotent", heartbeat_timeout_s=HEARTBEAT_S)
+async def hold(call: Call) -> str:
+    """Change something in a way that is safe to repeat, when a file says so."""
+    place = Path(os.environ[PLACE])
+    Outside(place / "outside.log").note("hold", call.idempotency_key)
+    while not (place / f"open-{call.idempotency_key.split('/')[1]}").exists():  # noqa: ASYNC110 - another process
+        await asyncio.sleep(0.02)
+    return "held"
+
+
 def script(transcript: tuple[Entry, ...]) -> Step:
+    first = transcript[0]
+    said = len(replies(transcript))
+    if isinstance(first, UserEntry) and first.message.text == "held" and said < 3:
+        return call("act" if said == 1 else "hold")
     if isinstance(transcript[-1], ToolEntry):
         return say(f"done, reply {len(replies(transcript)) + 1}")
     return call("act")
@@ -39,7 +56,7 @@ def script(transcript: tuple[Entry, ...]) -> Step:
 agent = Agent(
     AGENT,
     model=scripted(*([script] * MODEL_CALLS_MAX)),
-    tools=[act],
+    tools=[act, hold],
     after_answer="input_required",
     model_heartbeat_timeout_s=HEARTBEAT_S,
     model_retry=FAST,

@@ -30,6 +30,7 @@ class Task:
             TaskClosed: The task is terminal.
             MessageConflict: The id was used with other content.
             Unavailable: No worker answered; a resend under the same id tells.
+            Diverged: The store and the task disagree; the message is kept, and acted on when they agree again.
         """
         row = await self._store.task(self.id)
         if row is not None and row.state in TERMINAL:

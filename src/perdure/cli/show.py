@@ -1,8 +1,8 @@
 """`perdure show`: all that is known of one task.
 
 The store is enough for the timeline, the attempts and the effects, so this works with nothing running. Where a task is
-open and its Temporal runs, that is joined, never started: it adds until when things are waited for, and the workers of
-attempts under way.
+open and its Temporal runs, that is joined, never started: it adds until when things are waited for, the workers of
+attempts under way, and whether the two disagree, which a store cannot say of itself.
 """
 
 import asyncio
@@ -31,6 +31,9 @@ JOIN_WITHIN_S = 3.0
 """Temporal only adds to what is shown; who asks is not kept waiting for it."""
 
 
+AGREE = "a message, once store and Temporal are put back from one moment (store)"
+
+
 def show(
     task: Annotated[str, typer.Argument(metavar="TASK", help="The task's id; `perdure tasks` lists them.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on one line.")] = False,
@@ -52,6 +55,7 @@ class _Shown:
     attempts: tuple[AttemptRow, ...]
     waits: tuple[Waiting, ...]
     sources: str
+    diverged: str = ""
 
 
 async def _shown(settings: Settings, task_id: str) -> _Shown:
@@ -64,6 +68,9 @@ async def _shown(settings: Settings, task_id: str) -> _Shown:
     except (Unavailable, TaskNotFound, TimeoutError):
         return _Shown(log, log.attempts, waits_of(log.rows, log.attempts), "store")
     attempts = _completed(log.attempts, history.attempts)
+    if history.diverged:
+        wait = Waiting(kind="message", text=AGREE, since_ms=log.row.updated_at_ms)
+        return _Shown(log, attempts, (wait,), "store and Temporal", history.diverged)
     return _Shown(log, attempts, waits_of(log.rows, attempts, history.timers), "store and Temporal")
 
 
@@ -91,10 +98,15 @@ def _completed(attempts: Sequence[AttemptRow], history: Sequence[AttemptRow]) ->
 def _print(shown: _Shown, at_ms: int) -> None:
     row, log = shown.log.row, shown.log
     changed_ms = max((e.at_ms for e in log.events if e.kind == "task.status"), default=row.created_at_ms)
-    why = f" ({row.reason})" if row.reason else ""
+    state, reason = _standing(shown)
+    why = f" ({reason})" if reason else ""
     print(f"task     {row.header.task_id}")
     print(f"agent    {row.header.agent_id}, context {row.header.context_id}")
-    print(f"state    {row.state.upper()}{why} for {_span(at_ms - changed_ms)}")
+    if shown.diverged:
+        print(f"state    {state.upper()}{why}: store and Temporal disagree, and nothing is called")
+        print(f"why      {one_line(shown.diverged)}")
+    else:
+        print(f"state    {state.upper()}{why} for {_span(at_ms - changed_ms)}")
     for wait in shown.waits:
         print(f"waits    {_wait_text(wait, at_ms)}")
     if not shown.waits:
@@ -132,19 +144,26 @@ def _span(span_ms: int) -> str:
     return elapsed(max(0, span_ms)).removeprefix("+")
 
 
+def _standing(shown: _Shown) -> tuple[str, str]:
+    """Return state and reason. A task that disagrees with its store is parked, and the store cannot know."""
+    return ("input_required", "store") if shown.diverged else (shown.log.row.state, shown.log.row.reason)
+
+
 def _object(shown: _Shown) -> dict[str, Any]:
     row, doubts = shown.log.row, Doubts.of(shown.log.rows)
+    state, reason = _standing(shown)
     return {
         "task": {
             "task_id": row.header.task_id,
             "context_id": row.header.context_id,
             "agent": row.header.agent_id,
-            "state": row.state,
-            "reason": row.reason,
+            "state": state,
+            "reason": reason,
             "created_at_ms": row.created_at_ms,
             "updated_at_ms": row.updated_at_ms,
         },
         "sources": shown.sources,
+        "diverged": shown.diverged,
         "waits": [wait.model_dump(mode="json") for wait in shown.waits],
         "events": [event_object(event) for event in shown.log.events],
         "attempts": [attempt.model_dump(mode="json") for attempt in shown.attempts],

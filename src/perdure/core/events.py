@@ -133,6 +133,12 @@ class BackoffOver(Event):
     index: int | None = None
 
 
+class StoreDiverged(Event):
+    """The store refuses a write for good: it and this task's history disagree. Nothing is called until they agree."""
+
+    message: str
+
+
 class ChildDone(Event):
     """A sub-task reached its terminal state."""
 

@@ -156,10 +156,14 @@ class Flight(Frozen):
 
 
 class Monitor(Frozen):
-    """What the workflow is doing: attempts under way, rows that wait for the store, whether the store fails."""
+    """What the workflow is doing: attempts under way, rows that wait for the store, whether the store fails.
+
+    `diverged` says how the store and this task disagree, from the refused write on until one is taken again.
+    """
 
     flights: tuple[Flight, ...] = ()
     unwritten: int = 0
     confirmed: int = 0
     degraded: bool = False
+    diverged: str = ""
     history_events: int = 0

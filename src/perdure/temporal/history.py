@@ -18,16 +18,22 @@ from temporalio.service import RPCError, RPCStatusCode
 from perdure.core.attempts import AttemptOutcome, AttemptRow
 from perdure.core.content import Frozen
 from perdure.core.errors import TaskNotFound, Unavailable
+from perdure.core.failure import Failure as Classified
 from perdure.temporal.contracts import ModelInput, ToolInput
+from perdure.temporal.failures import FAILURE
 
 
 class TaskHistory(Frozen):
-    """A task's attempts in the order in which they were scheduled, and its open timers as (set, fires) in ms."""
+    """A task's attempts in the order in which they were scheduled, and its open timers as (set, fires) in ms.
+
+    `diverged` says how store and history disagree, when the latest attempt that came to an end was refused for that.
+    """
 
     attempts: tuple[AttemptRow, ...]
     timers: tuple[tuple[int, int], ...] = ()
     runs: int
     events: int
+    diverged: str = ""
 
 
 async def attempts(client: Client, task_id: str) -> tuple[AttemptRow, ...]:
@@ -47,6 +53,7 @@ async def read_history(client: Client, task_id: str) -> TaskHistory:
         chain = await _chain(client, task_id, newest.run_id or "")
         found: list[AttemptRow] = []
         timers: dict[int, tuple[int, int]] = {}
+        diverged = ""
         for run_id, events in chain:
             reading = _Reading(client)
             for event in events:
@@ -57,12 +64,15 @@ async def read_history(client: Client, task_id: str) -> TaskHistory:
             else:
                 reading.abandon(events[-1].event_time.ToMilliseconds())
             found.extend(reading.rows.values())
+            diverged = reading.diverged
     except RPCError as error:
         if error.status == RPCStatusCode.NOT_FOUND:
             raise TaskNotFound(task_id) from error
         raise Unavailable(f"Temporal does not answer ({error.status.name.lower()}): {error.message}") from error
     count = sum(len(events) for _, events in chain)
-    return TaskHistory(attempts=tuple(found), timers=tuple(timers.values()), runs=len(chain), events=count)
+    return TaskHistory(
+        attempts=tuple(found), timers=tuple(timers.values()), runs=len(chain), events=count, diverged=diverged
+    )
 
 
 async def _chain(client: Client, task_id: str, run_id: str) -> list[tuple[str, list[HistoryEvent]]]:
@@ -97,6 +107,7 @@ class _Reading:
         self.rows: dict[int, AttemptRow] = {}
         self.activity_ids: dict[str, int] = {}
         self.timers: dict[int, tuple[int, int]] = {}
+        self.diverged = ""
         self._client = client
 
     async def take(self, event: HistoryEvent) -> None:
@@ -113,6 +124,12 @@ class _Reading:
             name, outcome = _ENDS[kind]
             ended = getattr(event, name)
             problem = "" if outcome in {"completed", "cancelled"} else _problem(ended.failure)
+            if outcome == "completed":
+                self.diverged = ""
+            elif outcome == "failed":
+                classified = await self._classified(ended.failure)
+                if classified is not None and classified.kind == "diverged":
+                    self.diverged = classified.message
             self._change(ended.scheduled_event_id, ended_at_ms=at_ms, outcome=outcome, problem=problem, until_ms=None)
         elif kind == EventType.EVENT_TYPE_TIMER_STARTED:
             timer = event.timer_started_event_attributes
@@ -128,6 +145,14 @@ class _Reading:
         for event_id, row in self.rows.items():
             if row.outcome == "open":
                 self.rows[event_id] = row.model_copy(update=changes)
+
+    async def _classified(self, failure: Failure) -> Classified | None:
+        """Return a failure as it was classified at an activity's edge; None for what came from Temporal itself."""
+        info = failure.application_failure_info
+        if info.type != FAILURE or not info.details.payloads:
+            return None
+        (detail,) = await self._client.data_converter.decode(info.details.payloads[:1], [Classified])
+        return Classified.model_validate(detail)
 
     def _change(self, scheduled_event_id: int, **changes: object) -> None:
         self.rows[scheduled_event_id] = self.rows[scheduled_event_id].model_copy(update=changes)

@@ -13,6 +13,7 @@ from perdure.core import limits
 from perdure.core.content import Frozen
 from perdure.core.digests import safe_text
 from perdure.core.errors import (
+    Diverged,
     InvalidInput,
     MessageConflict,
     PerdureError,
@@ -136,6 +137,8 @@ def refused(task_id: str, error: WorkflowUpdateFailedError) -> PerdureError:
     text = cause.message if isinstance(cause, ApplicationError) else str(cause)
     if code == "unavailable":
         return Unavailable(text)
+    if code == Diverged.code:
+        return Diverged(text)
     if code in {TaskClosed.code, "AcceptedUpdateCompletedWorkflow"}:
         return TaskClosed(task_id, "closed")
     return _invalid(text)

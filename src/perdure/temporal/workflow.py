@@ -29,7 +29,7 @@ from perdure.core.commands import (
 )
 from perdure.core.content import Message, UserEntry
 from perdure.core.digests import body_of, digest
-from perdure.core.errors import InvalidInput, PerdureError
+from perdure.core.errors import Diverged, InvalidInput, PerdureError
 from perdure.core.log import LogEvent, TaskHeader
 from perdure.core.machine import new_task, outstanding, refuse_admission, resend, step
 from perdure.core.ports import Admission
@@ -222,7 +222,7 @@ class TaskWorkflow:
         Fails as `unavailable` when the store does not take the rows in time: what was admitted stays admitted, and
         a resend under the same ids tells.
         """
-        self._refuse_while_rolling()
+        self._begin_update()
         receipts = [await self._receive(item) for item in request.items]
         ids = [receipt.message_id for receipt in receipts if receipt.number is not None]
         await self._within(lambda: self._writer.stored(ids), "the message was admitted, but its row")
@@ -277,7 +277,7 @@ class TaskWorkflow:
         return await self._wind_down(events.CancelRequested(at_ms=now_ms()))
 
     async def _wind_down(self, event: events.Event) -> Recorded:
-        self._refuse_while_rolling()
+        self._begin_update()
         before = self._state.last_number
         try:
             self._apply(event)
@@ -306,28 +306,41 @@ class TaskWorkflow:
 
     def _change(self, event: events.Event) -> Recorded:
         """Apply what needs no row before it is acknowledged: the update itself is durable in Temporal."""
-        self._refuse_while_rolling()
+        self._begin_update()
         try:
             self._apply(event)
         except PerdureError as error:
             raise refusal(error) from error
         return Recorded(recorded=True, number=self._state.last_number)
 
-    def _refuse_while_rolling(self) -> None:
+    def _begin_update(self) -> None:
+        """Refuse what comes while the task continues in a new run; else the store may be tried once more."""
         if self._rolling:
             raise ApplicationError("the task continues in a new run; send again", type="unavailable")
+        self._writer.try_again()
 
     async def _within(self, condition: Callable[[], bool], what: str) -> None:
         try:
-            await workflow.wait_condition(condition, timeout=timedelta(seconds=limits.ACKNOWLEDGE_WITHIN_S))
+            await workflow.wait_condition(
+                lambda: condition() or self._writer.parked,
+                timeout=timedelta(seconds=limits.ACKNOWLEDGE_WITHIN_S),
+            )
         except TimeoutError as error:
             raise ApplicationError(f"{what} is not in the store yet; ask again", type="unavailable") from error
+        if not condition():
+            raise ApplicationError(
+                f"{what} is not in the store, which disagrees with this task ({self._writer.diverged}); nothing is "
+                "called. Put store and Temporal back from one moment, then ask again",
+                type=Diverged.code,
+                non_retryable=True,
+            )
 
     # --- signals ------------------------------------------------------------------------------------------------
 
     @workflow.signal(name="cancel")
     def on_cancel(self) -> None:
         """Cancel, from a parent task; one that is terminal already stays so."""
+        self._writer.try_again()
         if not self._state.terminal:
             self._apply(events.CancelRequested(at_ms=now_ms()))
 
@@ -357,6 +370,7 @@ class TaskWorkflow:
             unwritten=len(self._writer.outbox.unconfirmed()),
             confirmed=self._writer.outbox.confirmed,
             degraded=self._writer.degraded,
+            diverged=self._writer.diverged,
             history_events=workflow.info().get_current_history_length(),
         )
 

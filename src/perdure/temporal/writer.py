@@ -6,6 +6,11 @@ a local one would write before its workflow task commits, and a kill in between 
 not happen.
 
 A store that fails is retried without end, with a backoff of up to a minute; the task is shown as degraded meanwhile.
+
+A store that *refuses* is another matter: it holds other rows than this task's history, or lacks some that it had
+confirmed (one of the two was restored from another moment). Writing again changes nothing, so nothing is written again
+by itself: the task is parked, which calls nothing and costs nothing (P8), and says why to whoever asks. The next thing
+that a person does to the task tries once more; by then the right files may be back, and it goes on.
 """
 
 import asyncio
@@ -68,6 +73,9 @@ class Writer:
         self._persisted = 0
         self._writing = False
         self._failures = 0
+        self.diverged = ""
+        """Why the store refused a write, until it takes one."""
+        self.parked = False
 
     # --- what is owed -------------------------------------------------------------------------------------------
 
@@ -109,14 +117,18 @@ class Writer:
     @property
     def degraded(self) -> bool:
         """Whether the latest write failed."""
-        return self._failures > 0
+        return self._failures > 0 or bool(self.diverged)
+
+    def try_again(self) -> None:
+        """Try once more what the store refused: somebody asks for something."""
+        self.parked = False
 
     # --- paying it ----------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Write whatever is owed, for ever."""
         while True:
-            await workflow.wait_condition(lambda: self._owes() and not self._hold())
+            await workflow.wait_condition(lambda: self._owes() and not self.parked and not self._hold())
             await self._write()
 
     def _owes(self) -> bool:
@@ -146,7 +158,7 @@ class Writer:
             return
         finally:
             self._writing = False
-        self._failures = 0
+        self._failures, self.diverged = 0, ""
         self.outbox.confirm(rows)
         self.fenced = fence or self.fenced
         if persist:
@@ -159,13 +171,21 @@ class Writer:
 
     async def _back_off(self, error: ActivityError) -> None:
         failure = failure_of(error)
-        if failure.kind == "diverged" and self.outbox.confirmed == 0:
-            self.refused = failure.message
+        if failure.kind == "diverged":
+            self._park(failure.message)
+            return
         jitter = workflow.random().random()
         match after_failure(failure.model_copy(update={"kind": "store"}), 0, self._failures, UNENDING, jitter):
             case Again(delay_ms=delay_ms):
                 self._failures += 1
                 await asyncio.sleep(delay_ms / 1000)
+
+    def _park(self, message: str) -> None:
+        if self.outbox.confirmed == 0:
+            self.refused = message
+            return
+        self.diverged, self.parked = message, True
+        self._apply(events.StoreDiverged(at_ms=int(workflow.time() * 1000), message=message))
 
     async def look_up(self, message_id: str) -> Admission | None:
         """Ask the store how an old message id was admitted; fails as the store does."""

@@ -135,6 +135,22 @@ def wind_down(draft: Draft, ending: Ending) -> None:
     draft.ask(Fence(run=draft.run.number))
 
 
+def store_diverged(draft: Draft, event: events.StoreDiverged) -> None:
+    """Park the task for a person: store and history disagree, so that neither says what was done already (P2, P3).
+
+    An open run ends, since nothing may be called on such ground. Messages stay pending: what is admitted meanwhile, or
+    was not durable yet, runs with the next message after the two agree again. A task that has its terminal state, or
+    is about to get it, keeps it.
+    """
+    state = draft.state
+    if state.terminal or state.canceling:
+        return
+    if state.run is None:
+        draft.set_status("input_required", "store", problem_text(event.message))
+    elif state.run.ending is None:
+        wind_down(draft, Ending(end="failed", reason="store", message=event.message))
+
+
 def child_done(draft: Draft, event: events.ChildDone) -> None:
     """A sub-task ended; recorded for whoever reads the log, unless the task's last row is written (P5)."""
     if draft.state.terminal:

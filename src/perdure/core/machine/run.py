@@ -152,11 +152,14 @@ def _rest_calls(draft: Draft) -> None:
 
 
 def _set_status_after(draft: Draft, end: End, reason: str, message: str) -> None:
-    """R13: where the task stands after the run's end."""
+    """R13: where the task stands after the run's end.
+
+    One whose store and history disagree waits for a person in any case: it was not the task that failed.
+    """
     agent = draft.state.agent
     if draft.state.canceling:
         _finish(draft, "canceled", "canceled")
-    elif end != "answered" and agent.on_unanswered == "fail":
+    elif end != "answered" and agent.on_unanswered == "fail" and reason != "store":
         _finish(draft, "failed", reason, message)
     elif end != "answered":
         draft.set_status("input_required", reason, message)

@@ -56,6 +56,7 @@ TABLE: dict[type[events.Event], tuple[Handler, frozenset[Mode]]] = {
     events.Stored: (admission.stored, ANY),
     events.ChildDone: (admission.child_done, ANY),
     events.BackoffOver: (backoff_over, ANY),
+    events.StoreDiverged: (admission.store_diverged, ANY),
     # Results answer one command each and are illegal where no attempt is under way.
     events.ModelReplied: (turn.model_replied, frozenset({"model", "ending"})),
     events.ModelFailed: (turn.model_failed, frozenset({"model", "ending"})),
