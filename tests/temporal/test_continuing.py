@@ -50,7 +50,7 @@ async def test_sixty_turns_over_several_histories_are_one_task(bench: Bench) -> 
         task = app.task(await bench.start(agent, history_events_max=BOUND))
         numbers = {}
         for index in range(12):
-            await event(task, "model.answered", count=1 + 5 * index)
+            await event(task, "model.answered", count=1 + 4 * index)
             numbers[f"m-{index}"] = await resent(bench, task.id, item(f"m-{index}", lane="steer"))
         assert await task.result() == "done"
         stored = await bench.sound(task, app.store)
