@@ -9,9 +9,11 @@ from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import ApplicationError
 
 from perdure import tool
+from perdure.app.messages import new_id
 from perdure.core import limits
 from perdure.core.content import UserEntry
-from perdure.core.errors import MessageConflict, RunFailed, TaskClosed, TaskNotFound, Unavailable
+from perdure.core.errors import InvalidInput, MessageConflict, RunFailed, TaskClosed, TaskNotFound, Unavailable
+from perdure.core.log import Batch, TaskHeader
 from perdure.core.ports import ToolPort
 from perdure.temporal import tasks as client_side
 from perdure.temporal.contracts import TASK_WORKFLOW, InboxReply, InboxRequest, TaskStart
@@ -165,6 +167,17 @@ async def test_a_terminal_task_in_the_store_starts_nothing_again(bench: Bench) -
         assert failure.value.cause.type == "diverged"
         assert await logged(app.store, task.id) == before
         assert bench.outside.count("note") == 1
+
+
+async def test_an_id_that_only_the_store_remembers_is_refused_at_once(bench: Bench) -> None:
+    """P1: nobody would ever hear what became of a message that was acknowledged under it."""
+    header = TaskHeader(task_id=new_id("t"), context_id="c-old", agent_id=bench.queue, principal="")
+    async with bench.app(bench.agent(say("never")), worker=False) as app:
+        await app.store.write(Batch(task_id=header.task_id, header=header), at_ms=1)
+        with pytest.raises(InvalidInput, match="exists already"):
+            await app.send("first", task_id=header.task_id, context_id="c-old")
+        with pytest.raises(TaskNotFound):
+            await bench.tasks.state(header.task_id)
 
 
 def noting(bench: Bench) -> ToolPort:
