@@ -11,12 +11,12 @@ from temporalio.exceptions import ApplicationError
 from perdure import tool
 from perdure.app.messages import new_id
 from perdure.core import limits
-from perdure.core.content import UserEntry
+from perdure.core.content import Message, TextPart, UserEntry
 from perdure.core.errors import InvalidInput, MessageConflict, RunFailed, TaskClosed, TaskNotFound, Unavailable
 from perdure.core.log import Batch, TaskHeader
 from perdure.core.ports import ToolPort
 from perdure.temporal import tasks as client_side
-from perdure.temporal.contracts import TASK_WORKFLOW, InboxReply, InboxRequest, TaskStart
+from perdure.temporal.contracts import TASK_WORKFLOW, InboxItem, InboxReply, InboxRequest, TaskStart
 from perdure.testing import call, say
 from tests.temporal.bench import Bench, Gate, entries_of, event, item, logged, message, rows_of, until
 
@@ -117,6 +117,27 @@ async def test_a_full_inbox_refuses_and_says_so(bench: Bench) -> None:
         assert [receipt.number is None for receipt in reply.receipts] == [False] * limits.INBOX_PENDING_MAX + [True]
         assert "waiting" in str(reply.receipts[-1].problem)
         await task.answer(question.help_id, "me")
+        assert await task.result() == "done"
+        await bench.sound(task, app.store)
+
+
+async def test_what_no_store_takes_is_refused_and_holds_nothing_up(bench: Bench) -> None:
+    """Taken in, its row would be written again for ever, and with it every later one, a stop's fence too."""
+    gate = Gate()
+
+    @tool(effect="read")
+    async def held() -> str:
+        await gate.pass_through()
+        return "x"
+
+    agent = bench.agent(call("held"), say("done"), tools=[held])
+    async with bench.app(agent) as app:
+        task = await app.send("go")
+        await gate.wait_reached()
+        many = InboxItem(message=Message(message_id="m-many", parts=(TextPart(text="x"),) * 65))
+        reply = await bench.inbox(task.id, item("m\x00"), item("m" * 129), item(""), many, item("m-good"))
+        assert [receipt.code for receipt in reply.receipts] == ["invalid_input"] * 4 + [None]
+        gate.open.set()
         assert await task.result() == "done"
         await bench.sound(task, app.store)
 
