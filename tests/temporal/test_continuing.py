@@ -9,10 +9,11 @@ from temporalio.service import RPCError
 
 from perdure import Task, tool
 from perdure.core.content import UserEntry
-from perdure.core.errors import TaskClosed, Unavailable
+from perdure.core.errors import StoreUnavailable, TaskClosed, Unavailable
+from perdure.core.log import Batch
 from perdure.temporal.contracts import InboxItem
-from perdure.testing import call, say
-from tests.temporal.bench import Bench, ended, entries_of, event, item, rows_of, until
+from perdure.testing import call, calls, say
+from tests.temporal.bench import Bench, Gate, ended, entries_of, event, item, rows_of, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -49,7 +50,7 @@ async def test_sixty_turns_over_several_histories_are_one_task(bench: Bench) -> 
         task = app.task(await bench.start(agent, history_events_max=BOUND))
         numbers = {}
         for index in range(12):
-            await event(task, "model.answered", count=1 + 5 * index)
+            await event(task, "model.answered", count=1 + 4 * index)
             numbers[f"m-{index}"] = await resent(bench, task.id, item(f"m-{index}", lane="steer"))
         assert await task.result() == "done"
         stored = await bench.sound(task, app.store)
@@ -106,6 +107,47 @@ async def test_a_stop_among_the_rolls_stops(bench: Bench, round_: int) -> None:
         stored = await bench.sound(task, app.store)
         assert [row for row in rows_of(stored, "model.started") if row.run == 1][begun:] == []
         assert len(await bench.histories(task.id)) > 1
+
+
+async def test_a_write_that_failed_just_before_it_rolls_holds_nothing_up(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Later rows reached the store before the one whose write failed; the next history must know that they did."""
+    gates, written = (Gate(), Gate()), Gate()
+
+    @tool(effect="idempotent")
+    async def wait(index: int) -> str:
+        await gates[index].pass_through()
+        return "x"
+
+    agent = bench.agent(calls(*(call("wait", {"index": index}) for index in range(2))), say("done"), tools=[wait])
+    async with bench.halves(agent) as halves, halves.writing():
+        task = halves.task(await bench.start(agent, history_events_max=10))
+        await gates[0].wait_reached()
+        write = halves.store.write
+
+        async def fails_once(batch: Batch, at_ms: int) -> None:
+            if not written.reached.is_set():
+                await written.pass_through()
+                raise StoreUnavailable("for a moment")
+            await write(batch, at_ms)
+
+        monkeypatch.setattr(halves.store, "write", fails_once)
+        await bench.client.get_workflow_handle(task.id).signal("child_done", args=["t-child", "completed"])
+        await written.wait_reached()
+        gates[0].open.set()
+        await gates[1].wait_reached()
+        written.open.set()
+        await until(lambda: degraded(task))
+        gates[1].open.set()
+        assert await task.result() == "done"
+        await until(lambda: closed(bench, task.id))
+        await bench.sound(task, halves.store)
+        assert len(await bench.histories(task.id)) > 1
+
+
+async def degraded(task: Task) -> bool:
+    return (await task.monitor()).degraded
 
 
 # --- while it waits to roll: a handler that the store keeps waiting -------------------------------------------

@@ -9,12 +9,14 @@ from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import ApplicationError
 
 from perdure import tool
+from perdure.app.messages import new_id
 from perdure.core import limits
-from perdure.core.content import UserEntry
-from perdure.core.errors import MessageConflict, RunFailed, TaskClosed, TaskNotFound, Unavailable
+from perdure.core.content import Message, TextPart, UserEntry
+from perdure.core.errors import InvalidInput, MessageConflict, RunFailed, TaskClosed, TaskNotFound, Unavailable
+from perdure.core.log import Batch, TaskHeader
 from perdure.core.ports import ToolPort
 from perdure.temporal import tasks as client_side
-from perdure.temporal.contracts import TASK_WORKFLOW, InboxReply, InboxRequest, TaskStart
+from perdure.temporal.contracts import TASK_WORKFLOW, InboxItem, InboxReply, InboxRequest, TaskStart
 from perdure.testing import call, say
 from tests.temporal.bench import Bench, Gate, entries_of, event, item, logged, message, rows_of, until
 
@@ -119,6 +121,27 @@ async def test_a_full_inbox_refuses_and_says_so(bench: Bench) -> None:
         await bench.sound(task, app.store)
 
 
+async def test_what_no_store_takes_is_refused_and_holds_nothing_up(bench: Bench) -> None:
+    """Taken in, its row would be written again for ever, and with it every later one, a stop's fence too."""
+    gate = Gate()
+
+    @tool(effect="read")
+    async def held() -> str:
+        await gate.pass_through()
+        return "x"
+
+    agent = bench.agent(call("held"), say("done"), tools=[held])
+    async with bench.app(agent) as app:
+        task = await app.send("go")
+        await gate.wait_reached()
+        many = InboxItem(message=Message(message_id="m-many", parts=(TextPart(text="x"),) * 65))
+        reply = await bench.inbox(task.id, item("m\x00"), item("m" * 129), item(""), many, item("m-good"))
+        assert [receipt.code for receipt in reply.receipts] == ["invalid_input"] * 4 + [None]
+        gate.open.set()
+        assert await task.result() == "done"
+        await bench.sound(task, app.store)
+
+
 async def test_a_terminal_task_takes_nothing(bench: Bench) -> None:
     agent = bench.agent(say("done"))
     async with bench.app(agent) as app:
@@ -165,6 +188,17 @@ async def test_a_terminal_task_in_the_store_starts_nothing_again(bench: Bench) -
         assert failure.value.cause.type == "diverged"
         assert await logged(app.store, task.id) == before
         assert bench.outside.count("note") == 1
+
+
+async def test_an_id_that_only_the_store_remembers_is_refused_at_once(bench: Bench) -> None:
+    """P1: nobody would ever hear what became of a message that was acknowledged under it."""
+    header = TaskHeader(task_id=new_id("t"), context_id="c-old", agent_id=bench.queue, principal="")
+    async with bench.app(bench.agent(say("never")), worker=False) as app:
+        await app.store.write(Batch(task_id=header.task_id, header=header), at_ms=1)
+        with pytest.raises(InvalidInput, match="exists already"):
+            await app.send("first", task_id=header.task_id, context_id="c-old")
+        with pytest.raises(TaskNotFound):
+            await bench.tasks.state(header.task_id)
 
 
 def noting(bench: Bench) -> ToolPort:

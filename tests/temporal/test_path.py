@@ -1,19 +1,25 @@
 """The whole path of a task that nothing befalls: what the store, the workflow and Temporal's history say of it."""
 
+import asyncio
+
 import pytest
 from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
 from perdure import Call, tool
+from perdure.core.errors import RunFailed
 from perdure.core.log import LogEvent
 from perdure.temporal.contracts import TaskOutcome
 from perdure.testing import call, calls, last_result, say
 from tests.temporal.bench import (
+    WAIT_S,
     Bench,
     Gate,
     activities,
     activity_inputs,
     entries_of,
+    event,
+    item,
     logged,
     rows_of,
 )
@@ -58,6 +64,36 @@ async def test_a_task_is_answered_and_its_log_tells_all_of_it(bench: Bench) -> N
     assert states == ["submitted", "working", "completed"]
     outcome = await bench.client.get_workflow_handle(task.id, result_type=TaskOutcome).result()
     assert outcome == TaskOutcome(state="completed", reason="", last_number=len(stored))
+
+
+async def test_the_result_is_the_answers_text_and_no_earlier_one(bench: Bench) -> None:
+    """A run whose last reply says nothing has an empty answer: what was said before the calls is none."""
+    agent = bench.agent(call("look_up", {"word": "dusk"}, text="Let me see."), say(""), tools=[look_up])
+    async with bench.app(agent) as app:
+        assert await (await app.send("What is dusk?")).result() == ""
+
+
+async def test_a_result_is_told_though_rows_that_change_nothing_follow_the_end(bench: Bench) -> None:
+    """A message that a stop parked is taken back: the task still rests, and says how."""
+    gate = Gate()
+
+    @tool(effect="read")
+    async def held() -> str:
+        await gate.pass_through()
+        return "x"
+
+    agent = bench.agent(call("held"), say("never"), tools=[held])
+    async with bench.app(agent) as app:
+        task = await app.send("go")
+        await gate.wait_reached()
+        await bench.inbox(task.id, item("m-parked", lane="queue"))
+        assert await task.stop()
+        await event(task, "run.ended", end="stopped")
+        await bench.client.get_workflow_handle(task.id).execute_update("cancel_message", "m-parked")
+        await event(task, "message.withdrawn")
+        async with asyncio.timeout(WAIT_S):
+            with pytest.raises(RunFailed, match="stopped"):
+                await task.result()
 
 
 async def test_store_and_workflow_agree_on_every_row(bench: Bench) -> None:

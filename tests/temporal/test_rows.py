@@ -53,6 +53,19 @@ def test_rows_confirmed_out_of_order_wait_for_the_gap() -> None:
     assert outbox.confirmed == 2
 
 
+def test_rows_confirmed_past_a_gap_stay_so_in_the_next_history() -> None:
+    outbox = Outbox((row(1),))
+    first = outbox.take()
+    outbox.append(row(2))
+    outbox.confirm(outbox.take())
+    outbox.give_back(first)
+    outbox.append(row(3))
+    carried = Outbox(outbox.unconfirmed(), outbox.confirmed, last_number=3)
+    assert (carried.confirmed, [each.number for each in carried.unconfirmed()]) == (0, [1, 3])
+    carried.confirm(carried.take())
+    assert (carried.confirmed, carried.unconfirmed()) == (3, ())
+
+
 @pytest.mark.asyncio(loop_scope="session")
 async def test_a_model_call_overtakes_a_slow_write_and_still_sees_everything(bench: Bench) -> None:
     """A parallel call's result is on its way with a write that is not done when the last call ends."""

@@ -1,6 +1,7 @@
 """Two attempts at one call, stops at each point of a call, and a store that breaks (P3, P4, P9)."""
 
 import asyncio
+import contextlib
 import contextvars
 import threading
 from collections.abc import Coroutine
@@ -224,6 +225,31 @@ async def test_a_tool_that_fails_when_stopped_ends_as_stopped(bench: Bench) -> N
     running.cancel()
     await stopped(running)
     assert await bench.outcome() == ("open", [1])
+
+
+async def test_a_tool_that_goes_on_when_stopped_holds_nobody_up(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run ends without it; what it comes to is known as soon as it is (P4)."""
+    monkeypatch.setattr(limits, "STOP_GRACE_S", 0.01)
+    entered, release = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def act() -> str:
+        entered.set()
+        while not release.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await release.wait()
+        return "paid"
+
+    running = asyncio.create_task(bench.execute(act))
+    await soon(entered.wait())
+    running.cancel()
+    await stopped(running)
+    assert await bench.outcome() == ("open", [1])
+    point = bench.held.after["finish_effect"] = Point()
+    release.set()
+    await soon(point.reached.wait())
+    point.release.set()
+    assert await bench.outcome() == ("done", [1])
 
 
 async def test_a_plain_function_that_ends_after_the_stop_is_recorded(bench: Bench) -> None:

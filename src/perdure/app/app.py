@@ -16,7 +16,7 @@ from perdure.app.messages import new_id, new_message
 from perdure.app.settings import Settings
 from perdure.app.task import Task
 from perdure.core import limits
-from perdure.core.errors import ConfigurationError, TaskNotFound
+from perdure.core.errors import ConfigurationError, InvalidInput, TaskNotFound
 from perdure.core.ports import Store, TaskRow
 from perdure.store import open_store
 from perdure.temporal.activities import TaskActivities
@@ -55,8 +55,11 @@ class App:
 
         Raises:
             InvalidInput: The text is empty or too large, or the task id exists; nothing was changed.
-            Unavailable: Temporal does not answer.
+            Unavailable: Temporal or the store does not answer.
         """
+        if task_id is not None and await self.store.task(task_id) is not None:
+            # Temporal may have forgotten the id; a task that it starts again is refused by the store (P5), unheard.
+            raise InvalidInput("task_id", f"{task_id!r} exists already; choose another id")
         message = await new_message(self.store, text, message_id)
         start = TaskStart(
             task_id=task_id or new_id("t"),

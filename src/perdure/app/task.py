@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 from perdure.app.events import TaskEvent
 from perdure.app.messages import new_message
-from perdure.core.content import Lane, ModelEntry, UserEntry
+from perdure.core.content import Lane, ModelEntry
 from perdure.core.errors import OutcomeUnknown, RunFailed, TaskClosed, TaskNotFound
 from perdure.core.ports import Store, TaskRow
 from perdure.core.state import TERMINAL
@@ -77,31 +77,54 @@ class Task:
             RunFailed: The latest run ended without an answer; names the reason. Where it failed because nobody can
                 tell what became of a call (`in_doubt="fail"`), its `__cause__` is an `OutcomeUnknown` with the key.
         """
-        answer = ""
-        unknown: OutcomeUnknown | None = None
+        told = _Told()
         async for event in self.events():
-            for entry in event.entries:
-                if isinstance(entry, ModelEntry):
-                    answer = entry.reply.text
-                elif isinstance(entry, UserEntry):
-                    answer = ""
-            if event.kind == "run.started":
-                unknown = None
-            elif event.kind == "tool.in_doubt":
-                unknown = OutcomeUnknown(str(event.data["key"]), str(event.data["reason"]))
-            if event.kind == "task.status" and await self._rests(event):
-                state, reason = str(event.data["state"]), str(event.data.get("reason", ""))
-                if state == "completed" or reason == "answered":
-                    return answer
-                failed = RunFailed(self.id, state, reason, str(event.data.get("message", "")))
-                raise failed from (unknown if reason == "tool" else None)
+            told.take(event)
+            # An older end that a later message went on from is not the result; rows that change nothing may follow it.
+            if told.terminal or (told.rests and (await self.row()).last_number <= event.number):
+                if told.state == "completed" or told.reason == "answered":
+                    return told.answer
+                failed = RunFailed(self.id, told.state, told.reason, told.message)
+                raise failed from (told.unknown if told.reason == "tool" else None)
         raise TaskNotFound(self.id)
 
-    async def _rests(self, event: TaskEvent) -> bool:
-        state = str(event.data["state"])
-        if state in TERMINAL:
-            return True
-        if state != "input_required" or event.data.get("reason") == "help":
-            return False
-        # An older end that a later message went on from is not the result.
-        return (await self.row()).last_number <= event.number
+
+class _Told:
+    """What the events so far say of a task: its latest status and answer, and the messages that a run opens for."""
+
+    def __init__(self) -> None:
+        self.state = ""
+        self.reason = ""
+        self.message = ""
+        self.answer = ""
+        self.unknown: OutcomeUnknown | None = None
+        self._runnable: set[str] = set()
+
+    def take(self, event: TaskEvent) -> None:
+        for entry in event.entries:
+            if isinstance(entry, ModelEntry):
+                self.answer = entry.reply.text
+        match event.kind:
+            case "message.admitted" | "message.moved":
+                self._runnable.add(str(event.data["message_id"]))
+            case "message.promoted" | "message.withdrawn":
+                self._runnable.discard(str(event.data["message_id"]))
+            case "run.ended" | "run.stopped_before_start":
+                self._runnable.clear()  # without an answer they park (R9); before an answer none is left
+                if not event.data.get("answer_entry"):
+                    self.answer = ""
+            case "run.started":
+                self.unknown = None
+            case "tool.in_doubt":
+                self.unknown = OutcomeUnknown(str(event.data["key"]), str(event.data["reason"]))
+            case "task.status":
+                self.state, self.reason = str(event.data["state"]), str(event.data.get("reason", ""))
+                self.message = str(event.data.get("message", ""))
+
+    @property
+    def terminal(self) -> bool:
+        return self.state in TERMINAL
+
+    @property
+    def rests(self) -> bool:
+        return self.state == "input_required" and self.reason != "help" and not self._runnable

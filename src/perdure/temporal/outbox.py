@@ -18,10 +18,11 @@ from perdure.core.log import LogEvent
 class Outbox:
     """The unconfirmed rows, how many carriers each has, and the number up to which all are confirmed."""
 
-    def __init__(self, rows: Iterable[LogEvent] = (), confirmed: int = 0) -> None:
+    def __init__(self, rows: Iterable[LogEvent] = (), confirmed: int = 0, last_number: int = 0) -> None:
+        """Go on from what an earlier history left: of the rows up to `last_number`, `rows` are not confirmed."""
         self._rows: dict[int, LogEvent] = {row.number: row for row in rows}
         self._carriers: Counter[int] = Counter()
-        self._confirmed_beyond: set[int] = set()
+        self._confirmed_beyond = set(range(confirmed + 1, last_number + 1)) - self._rows.keys()
         self.confirmed = confirmed
         """Every row up to this number is in the store."""
 

@@ -28,7 +28,7 @@ from perdure.core.commands import (
     Wait,
 )
 from perdure.core.content import Message, UserEntry
-from perdure.core.digests import body_of, digest
+from perdure.core.digests import body_of, digest, safe_text
 from perdure.core.errors import Diverged, InvalidInput, PerdureError
 from perdure.core.log import LogEvent, TaskHeader
 from perdure.core.machine import new_task, outstanding, refuse_admission, resend, step
@@ -231,6 +231,7 @@ class TaskWorkflow:
     async def _receive(self, item: InboxItem) -> Receipt:
         message_id = item.message.message_id
         try:
+            refuse_unstorable(item.message)
             if self._forgets(message_id):
                 known = await self._look_up(message_id)
                 if known is not None and known.digest != message_digest(item.message):
@@ -378,6 +379,20 @@ class TaskWorkflow:
 def message_digest(message: Message) -> str:
     """Return the digest that names a message's content: that of its transcript entry."""
     return digest(body_of(UserEntry(message=message)))
+
+
+def refuse_unstorable(message: Message) -> None:
+    """Raise for a message that no store takes: once admitted it would hold up every later write of its task."""
+    name = message.message_id
+    if not 0 < len(name) <= limits.MESSAGE_ID_CHARS_MAX or safe_text(name) != name:
+        problem = f"must have 1 to {limits.MESSAGE_ID_CHARS_MAX} characters, no NUL and no lone surrogate among them"
+        raise InvalidInput("message_id", problem)
+    if len(message.parts) > limits.MESSAGE_PARTS_MAX:
+        raise InvalidInput("parts", f"are {len(message.parts)}, at most {limits.MESSAGE_PARTS_MAX} are taken")
+    try:
+        message_digest(message)
+    except ValueError as error:
+        raise InvalidInput("parts", f"hold what is not JSON in UTF-8 ({error})") from error
 
 
 def refusal(error: PerdureError) -> ApplicationError:

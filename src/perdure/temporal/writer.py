@@ -61,7 +61,7 @@ class Writer:
         hold: Callable[[], bool],
     ) -> None:
         self.state = state
-        self.outbox = Outbox(carried.rows, carried.confirmed) if carried else Outbox()
+        self.outbox = Outbox(carried.rows, carried.confirmed, state.last_number) if carried else Outbox()
         self.refused: str | None = None
         self.fenced = 0
         self._header = header

@@ -11,8 +11,8 @@ Nothing is tried again here. Retries belong to the workflow, which shows each as
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, Final, Protocol
 
 from pydantic import JsonValue
 
@@ -53,6 +53,7 @@ class LedgerExecutor:
         self._worker = worker
         self._now_ms = now_ms
         self._sleep = sleep
+        self._late: set[asyncio.Task[None]] = set()
 
     async def execute(
         self,
@@ -110,13 +111,19 @@ class LedgerExecutor:
     async def _call(
         self, tool: ToolPort, request: EffectRequest, call_id: str, arguments: dict[str, JsonValue]
     ) -> Execution:
-        """Call the tool and record what it returned. A stop is handed on to the tool, but not to the recording."""
+        """Call the tool and record what it returned. A stop is handed on to the tool, but not to the recording.
+
+        A tool that does not end within `STOP_GRACE_S` of its stop is in doubt; what it returns later is still recorded.
+        """
         faults.reach("tool.begun", request.tool, request.task_id)
         calling = asyncio.create_task(_called(tool, arguments, _call_of(request)))
         # After the task's own first step: when the tool waits for the first time, it is under way.
         inside = asyncio.get_running_loop().call_soon(faults.reach, "tool.inside", request.tool, request.task_id)
         stopped = await _ended(calling, hand_on=True)
         inside.cancel()
+        if not calling.done():
+            self._leave(self._record_late(calling, request, call_id))
+            raise asyncio.CancelledError
         if calling.cancelled():
             if stopped:
                 raise asyncio.CancelledError
@@ -136,6 +143,25 @@ class LedgerExecutor:
             return recording.result()
         except StoreUnavailable as error:
             raise BegunError(f"{request.tool} ended, but its result could not be recorded: {error}") from error
+
+    async def _record_late(
+        self, calling: "asyncio.Task[tuple[ResultStatus, JsonValue]]", request: EffectRequest, call_id: str
+    ) -> None:
+        await asyncio.wait({calling})
+        if not calling.cancelled() and calling.exception() is None:
+            await self._record(request, call_id, *calling.result())
+
+    def _leave(self, late: Coroutine[Any, Any, None]) -> None:
+        """Let it go on by itself: nobody waits for it any more, and its failure leaves the call in doubt as it is."""
+        task = asyncio.create_task(late)
+        self._late.add(task)
+
+        def noticed(task: "asyncio.Task[None]") -> None:
+            self._late.discard(task)
+            if not task.cancelled():
+                task.exception()
+
+        task.add_done_callback(noticed)
 
     async def _record(self, request: EffectRequest, call_id: str, status: ResultStatus, value: JsonValue) -> Execution:
         """Record a result; what stands already wins. On a closed key the result is late."""
@@ -228,12 +254,13 @@ async def _called(tool: ToolPort, arguments: dict[str, JsonValue], call: Call) -
 async def _ended(task: "asyncio.Task[object]", *, hand_on: bool) -> bool:
     """Wait until `task` has ended, and return whether the caller was told to stop meanwhile.
 
-    With `hand_on` the stop cancels the task and its end is still waited for; without, the task goes on for
-    `STORE_WRITE_TIMEOUT_S` and is cancelled then.
+    With `hand_on` the stop cancels the task and its end is waited for up to `STOP_GRACE_S`; without, the task goes on
+    for `STORE_WRITE_TIMEOUT_S` and is cancelled then.
     """
     stopped = False
+    within_s = limits.STOP_GRACE_S if hand_on else limits.STORE_WRITE_TIMEOUT_S
     while not task.done():
-        grace_s = limits.STORE_WRITE_TIMEOUT_S if stopped and not hand_on else None
+        grace_s = within_s if stopped else None
         try:
             done, _ = await asyncio.wait({task}, timeout=grace_s)
         except asyncio.CancelledError:
@@ -241,6 +268,8 @@ async def _ended(task: "asyncio.Task[object]", *, hand_on: bool) -> bool:
             if hand_on:
                 task.cancel()
             continue
+        if not done and hand_on:
+            break
         if not done:
             task.cancel()
     return stopped
