@@ -20,6 +20,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "P1": Requirement(
         "No lost input: an acknowledged message is acted on once, in lane order, or taken back, or listed as open.",
         (
+            "outage/test_everything_killed.py::test_the_next_start_finishes_what_was_left",
             "outage/test_temporal_killed.py::test_nothing_acknowledged_is_lost_when_the_server_is_killed_ten_times",
             "core/test_rules_messages.py::test_p1_a_waiting_message_is_recognised_however_long_it_waits",
             "core/test_rules_messages.py::test_p1_the_same_id_with_other_content_is_refused",
@@ -38,6 +39,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "P2": Requirement(
         "No repeated answer: a recorded model answer is never asked for again; a cut call is a new, visible attempt.",
         (
+            "outage/test_everything_killed.py::test_the_next_start_finishes_what_was_left",
             "temporal/test_crash.py::test_killed_in_the_middle_of_everything",
             "store/test_model_calls.py::test_the_first_reply_stands_and_later_attempts_get_it",
             "temporal/test_crash.py::test_killed_between_a_commit_and_its_telling",
@@ -48,6 +50,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "P3": Requirement(
         "No repeated effect: a call not safe to repeat is begun once, or again after its check closed the key.",
         (
+            "outage/test_everything_killed.py::test_the_next_start_finishes_what_was_left",
             "outage/test_temporal_killed.py::test_nothing_acknowledged_is_lost_when_the_server_is_killed_ten_times",
             "core/test_rules_calls.py::test_p3_a_closed_key_is_followed_by_the_next",
             "core/test_rules_messages.py::test_p3_a_task_id_that_could_share_keys_is_refused",
@@ -71,6 +74,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "P4": Requirement(
         "No guessed effect: what cannot be known is asked of the tool's check, else said to be unknown.",
         (
+            "outage/test_everything_killed.py::test_the_next_start_finishes_what_was_left",
             "core/test_rules_calls.py::test_p4_a_call_that_only_reads_and_fails_is_an_error",
             "core/test_rules_calls.py::test_p4_a_call_that_only_reads_leaves_no_doubt",
             "core/test_rules_calls.py::test_p4_a_retry_beside_a_doubted_twin_only_resolves",
@@ -110,6 +114,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "P5": Requirement(
         "One end: each run ends once, each task has one terminal state, stored before the workflow returns.",
         (
+            "outage/test_everything_killed.py::test_the_next_start_finishes_what_was_left",
             "core/test_rules_store.py::test_p5_a_terminal_state_stays_one",
             "outage/test_temporal_killed.py::test_nothing_acknowledged_is_lost_when_the_server_is_killed_ten_times",
             "core/test_rules_runs.py::test_p5_a_task_is_created_once",
@@ -127,6 +132,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "P6": Requirement(
         "Gapless events: numbered 1, 2, 3…; who saw n gets n+1, across restarts and continue-as-new.",
         (
+            "outage/test_everything_killed.py::test_the_next_start_finishes_what_was_left",
             "outage/test_temporal_killed.py::test_nothing_acknowledged_is_lost_when_the_server_is_killed_ten_times",
             "temporal/test_path.py::test_store_and_workflow_agree_on_every_row",
             "temporal/test_continuing.py::test_sixty_turns_over_several_histories_are_one_task",

@@ -68,7 +68,9 @@ def test_ten_short_steps_are_applied_once_each(folder: Path) -> None:
 
 
 def test_the_demos_shop_ships_once_whatever_is_killed(folder: Path) -> None:
-    told = chaos(folder, "--experiment", "shop", "--targets", "all", "--kills", "3", "--every", "0.4-2", "--seed", "3")
+    told = chaos(
+        folder, "--experiment", "shop", "--targets", "all", "--kills", "3", "--every", "0.05-0.2", "--seed", "3"
+    )
     assert (told.code, told.sum["broken"]) == (0, [])
     assert told.sum["kills"] > 0
     shipped = [call["seen"] for call in told.objects[0]["calls"] if call["tool"] == "ship_replacement"]

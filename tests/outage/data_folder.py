@@ -52,9 +52,9 @@ class DataFolder:
 
     async def perdure(self, *words: str, **environment: str) -> Finished:
         """Run a command over this data folder, from where the agent is found."""
-        return await asyncio.to_thread(self._run, words, environment)
+        return await asyncio.to_thread(self.perdure_now, *words, **environment)
 
-    def _run(self, words: tuple[str, ...], environment: dict[str, str]) -> Finished:
+    def perdure_now(self, *words: str, **environment: str) -> Finished:
         done = subprocess.run(
             [*COMMAND, *words],
             cwd=REPOSITORY,

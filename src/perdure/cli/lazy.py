@@ -15,6 +15,7 @@ COMMANDS = {
     "worker": "perdure.cli.worker:worker",
     "tasks": "perdure.cli.tasks:tasks",
     "show": "perdure.cli.show:show",
+    "backup": "perdure.cli.backup:backup",
 }
 """Name to function, in the order in which help lists them."""
 

@@ -33,8 +33,8 @@ def after_failure(failure: Failure, spent: int, losses: int, policy: RetryPolicy
 
     A loss (a worker, the store) is retried without end, its first time at once: recovery is fast (P10), and the
     backoff bounds the load. That of a proven death stays short: the limit of crashes bounds those (R12), and a long
-    wait would cost the work what the supervisor has won. A provider's Retry-After is a floor under the backoff, up to `RETRY_AFTER_MAX_MS`;
-    beyond that it is a refusal.
+    wait would cost the work what the supervisor has won. A provider's Retry-After is a floor under the backoff, up to
+    `RETRY_AFTER_MAX_MS`; beyond that it is a refusal.
     """
     if failure.kind in FINAL:
         return GiveUp()

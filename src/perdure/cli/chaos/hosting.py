@@ -24,6 +24,8 @@ RESTART_AFTER_S: Final = 0.2
 STARTS_MAX: Final = 10
 END_WITHIN_S: Final = limits.DRAIN_S + limits.WORKER_GRACE_S
 TOLD_CHARS_MAX: Final = 500
+READY_WORDS: Final = b" are ready; their log is "
+"""What `perdure run` says when its workers are up."""
 
 
 class Host(Protocol):
@@ -85,6 +87,7 @@ class AppAsChild:
         self._command = (sys.executable, "-m", "perdure.cli.main", "run", case.reference, "--resume", task_id, "--json")
         self._process: asyncio.subprocess.Process | None = None
         self._ending = False
+        self._logged_bytes = 0
 
     @property
     def app_pid(self) -> int | None:
@@ -93,9 +96,12 @@ class AppAsChild:
         return None if process is None or process.returncode is not None else process.pid
 
     def workers(self) -> tuple[int, ...]:
-        """Return the child's workers: the children of the process that starts them."""
+        """Return the child's workers, the children of the process that starts them, once it has said it is ready.
+
+        Before that they are starts that nobody relies on yet, and their death ends the whole command.
+        """
         pid = self.app_pid
-        return () if pid is None else children_of(children_of((pid,)))
+        return () if pid is None or not self._is_ready() else children_of(children_of((pid,)))
 
     async def watch(self) -> None:
         """Keep the child running; raise when it refuses, or ends by itself too often."""
@@ -127,10 +133,16 @@ class AppAsChild:
     def _log(self) -> Path:
         return self._home / "app.log"
 
+    def _is_ready(self) -> bool:
+        with self._log.open("rb") as log:
+            log.seek(self._logged_bytes)
+            return READY_WORDS in log.read()
+
     async def _run(self) -> int:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         out = os.open(self._home / "app.jsonl", flags, 0o600)
         log = os.open(self._log, flags, 0o600)
+        self._logged_bytes = os.fstat(log).st_size
         try:
             self._process = await asyncio.create_subprocess_exec(
                 *self._command,

@@ -30,8 +30,10 @@ class Killer:
         self._database = database
 
     async def work(self) -> None:
-        """Do all kills of the schedule, one after the other."""
+        """Do all kills of the schedule, one after the other; a gap begins when somebody is there to be killed."""
         for planned in self._plan:
+            while not self._host.workers():  # noqa: ASYNC110 - see LOOK_EVERY_S
+                await asyncio.sleep(LOOK_EVERY_S)
             await asyncio.sleep(planned.gap_s)
             while not await self._kill(planned):  # noqa: ASYNC110 - see LOOK_EVERY_S
                 await asyncio.sleep(LOOK_EVERY_S)
