@@ -71,10 +71,10 @@ def test_the_demos_shop_ships_once_whatever_is_killed(folder: Path) -> None:
     told = chaos(
         folder, "--experiment", "shop", "--targets", "all", "--kills", "3", "--every", "0.05-0.2", "--seed", "3"
     )
-    assert (told.code, told.sum["broken"]) == (0, [])
+    assert (told.code, told.sum["broken"]) == (0, []), told.objects[0]["found"]
     assert told.sum["kills"] > 0
     shipped = [call["seen"] for call in told.objects[0]["calls"] if call["tool"] == "ship_replacement"]
-    assert shipped == [1]
+    assert sum(shipped) == 1, "a kill before the effect may have closed a key, and the next one shipped"
 
 
 PAYING = ("pay", "--kills", "3", "--every", "0.3-0.5")
