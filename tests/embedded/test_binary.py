@@ -159,7 +159,11 @@ def test_another_content_is_refused_and_not_kept(cache: Path, source: Source, ho
     assert list(cache.iterdir()) == []
 
 
-@pytest.mark.parametrize("data", [b"", b"no archive", archive(PROGRAM)[:60], archive(PROGRAM, "other")])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"no archive", archive(PROGRAM)[:60], archive(PROGRAM, "other")],
+    ids=["empty", "no archive", "cut", "another name"],  # an archive holds its time, and names must not change
+)
 def test_what_is_no_such_archive_is_refused_and_not_kept(cache: Path, source: Source, host: Host, data: bytes) -> None:
     host.files["/t.tar.gz"] = data
     with pytest.raises(EmbeddedTemporalError, match=r"was not downloaded: .*t\.tar\.gz.*; install"):
