@@ -11,7 +11,7 @@ from tests.crash.acting import ALL, CLASSES
 from tests.crash.arena import ASK, Arena, arena
 from tests.crash.expected import UNKNOWN, expected
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 TWICE = {
     # The check closed the key at the outside and its answer was lost: asked again, it says the same.

@@ -12,6 +12,8 @@ from perdure.temporal.connection import temporal_client
 from perdure.temporal.settings import MemorySettings
 from tests.embedded.workflows import TASK_QUEUE, Endless, endless
 
+pytestmark = pytest.mark.slow  # real servers or workers come and go in each test
+
 
 async def started(handle: WorkflowHandle[Endless, None]) -> None:
     """Wait until a worker has the activity."""

@@ -11,6 +11,8 @@ from perdure.temporal.settings import EmbeddedSettings
 from tests.embedded.processes import owner_of
 from tests.embedded.workflows import TASK_QUEUE, Greeting, Waiting
 
+pytestmark = pytest.mark.slow  # real servers or workers come and go in each test
+
 
 async def finished(client: Client) -> Greeting:
     """Release the waiting workflow and return its result."""

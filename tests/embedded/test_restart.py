@@ -21,6 +21,8 @@ from perdure.temporal.settings import EmbeddedSettings
 from tests.embedded.processes import is_running, owner_of, stand_in, until
 from tests.embedded.workflows import TASK_QUEUE, Greeting, Waiting
 
+pytestmark = pytest.mark.slow  # real servers or workers come and go in each test
+
 
 async def killed(server: EmbeddedTemporal) -> int:
     """Kill the server and return its process number once it is gone."""

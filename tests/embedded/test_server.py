@@ -20,6 +20,8 @@ from perdure.temporal.embedded_server import ServerProcess
 from perdure.temporal.listeners import listeners
 from tests.embedded.processes import is_running, owner_of, stand_in, until
 
+pytestmark = pytest.mark.slow  # real servers or workers come and go in each test
+
 LOOPBACK = int.from_bytes(bytes([127, 0, 0, 1]), sys.byteorder)
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

@@ -10,7 +10,7 @@ from perdure.temporal.deaths import Death, DeathReport
 from perdure.testing import call, results, say
 from tests.temporal.bench import Bench, Gate, event, rows_of, until
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 
 async def identity_in(bench: Bench, task_id: str) -> str:
