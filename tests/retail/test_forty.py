@@ -4,10 +4,14 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from tests.retail.books import canonical
 from tests.retail.data import Data, Task, conversation
 from tests.retail.judge import direct, judge
 from tests.retail.shop import READ_NAMES, RULES, Shop
+
+pytestmark = pytest.mark.slow  # real processes, or all forty conversations at once
 
 REFUSED = {
     "get_product_details": 6,  # by an id that is an item's, or none at all

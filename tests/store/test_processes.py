@@ -6,8 +6,12 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from perdure.store import open_store
 from tests.store.building import batch, header, numbers, row, tool_entry
+
+pytestmark = pytest.mark.slow  # real processes, or all forty conversations at once
 
 WITHIN_S = 60
 ROOT = Path(__file__).parents[2]

@@ -15,7 +15,7 @@ from perdure.temporal.contracts import InboxItem
 from perdure.testing import call, calls, say
 from tests.temporal.bench import Bench, Gate, ended, entries_of, event, item, rows_of, until
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 BOUND = 250
 """Events of one history in these tests: about twenty turns."""

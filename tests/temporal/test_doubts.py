@@ -15,7 +15,7 @@ from perdure.testing import call, say
 from tests.temporal.bench import WAIT_S, Bench, event, results_of, rows_of, until
 from tests.temporal.outside import Outside
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 PAY = call("pay", {"order_id": "A-1", "amount": 79.0})
 

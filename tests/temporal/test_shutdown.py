@@ -10,7 +10,7 @@ from perdure.testing import call, results, say
 from perdure.testing.script import Step
 from tests.temporal.bench import FAST, Bench, Gate, event, rows_of, until
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 
 async def test_during_a_model_call(bench: Bench) -> None:

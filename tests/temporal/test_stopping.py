@@ -15,7 +15,7 @@ from perdure.core.ports import Store
 from perdure.testing import call, calls, fail, results, say
 from tests.temporal.bench import Bench, Gate, ended, event, item, logged, results_of, rows_of, until
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 
 async def stopped(task: Task) -> None:
