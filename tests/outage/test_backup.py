@@ -65,7 +65,7 @@ async def test_a_backup_under_load_goes_on_from_its_moment(data: DataFolder, mon
 async def came_to_rest(app: App, task: Task) -> list[StoredEvent]:
     async def rests() -> bool:
         monitor, row = await task.monitor(), await task.row()
-        state = await app._client.state(task.id)
+        state = await app.client.state(task.id)
         return not monitor.flights and not monitor.unwritten and not state.inbox and row.state != "working"
 
     assert (await task.row()).state not in TERMINAL

@@ -59,7 +59,7 @@ async def test_the_task_parks_and_goes_on_when_the_right_files_are_back(
         monitor = await task.monitor()
         assert monitor.degraded
         assert error in monitor.diverged
-        state = await app._client.state(task_id)
+        state = await app.client.state(task_id)
         assert (state.status, state.reason) == ("input_required", "store")
         await told(data, task_id, error)
     assert data.outside.count("act") == 2, "something was called"

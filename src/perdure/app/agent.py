@@ -38,6 +38,7 @@ class Agent:
         after_answer: The task's state after a run that answered with nothing left to do.
         on_unanswered: Whether an unanswered end leaves the task open (the next message goes on) or fails it.
         asks: Whether the model may put questions to a person (`ask_participant`).
+        description: What it is for, in a sentence: its A2A card says so to other agents and to people.
 
     Raises:
         ConfigurationError: Names the field and the fix.
@@ -55,6 +56,7 @@ class Agent:
     after_answer: Literal["completed", "input_required"] = "completed"
     on_unanswered: Literal["input_required", "fail"] = "input_required"
     asks: bool = True
+    description: str = ""
 
     def __post_init__(self) -> None:
         plain = self.id.replace("-", "").replace("_", "")

@@ -16,6 +16,7 @@ from perdure.app.messages import new_id, new_message
 from perdure.app.settings import Settings
 from perdure.app.task import Task
 from perdure.core import limits
+from perdure.core.content import Message
 from perdure.core.errors import ConfigurationError, InvalidInput, TaskNotFound
 from perdure.core.ports import Store, TaskRow
 from perdure.store import open_store
@@ -40,7 +41,8 @@ class App:
         self.store = store
         self.worker_failed = worker_failed
         """Set when the worker in this process cannot go on; None without one."""
-        self._client = client
+        self.client = client
+        """Temporal's side of tasks."""
 
     async def send(
         self,
@@ -61,19 +63,23 @@ class App:
             # Temporal may have forgotten the id; a task that it starts again is refused by the store (P5), unheard.
             raise InvalidInput("task_id", f"{task_id!r} exists already; choose another id")
         message = await new_message(self.store, text, message_id)
-        start = TaskStart(
-            task_id=task_id or new_id("t"),
-            context_id=context_id or new_id("c"),
+        start = self.start_of(message, task_id or new_id("t"), context_id or new_id("c"), principal)
+        await self.client.start(start)
+        return self.task(start.task_id)
+
+    def start_of(self, message: Message, task_id: str, context_id: str, principal: str) -> TaskStart:
+        """Return what a task of this agent is started with."""
+        return TaskStart(
+            task_id=task_id,
+            context_id=context_id,
             principal=principal,
             agent=self.agent.spec(),
             messages=(message,),
         )
-        await self._client.start(start)
-        return self.task(start.task_id)
 
     def task(self, task_id: str) -> Task:
         """Return a handle on a task, which need not exist yet."""
-        return Task(task_id, self.store, self._client)
+        return Task(task_id, self.store, self.client)
 
     async def find(self, task_id: str) -> Task:
         """Return a handle on a task that exists; raises `TaskNotFound`."""

@@ -12,6 +12,7 @@ COMMANDS = {
     "chaos": "perdure.cli.chaos.command:chaos",
     "init": "perdure.cli.init:init",
     "run": "perdure.cli.run:run",
+    "serve": "perdure.cli.serve:serve",
     "worker": "perdure.cli.worker:worker",
     "tasks": "perdure.cli.tasks:tasks",
     "show": "perdure.cli.show:show",

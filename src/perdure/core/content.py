@@ -4,9 +4,9 @@ All are frozen and stored as the canonical JSON of their fields (`digests.body_o
 transcript; its digest names it, and the workflow's order of digests is the transcript.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, SerializerFunctionWrapHandler, model_serializer
 
 
 class Frozen(BaseModel):
@@ -48,10 +48,22 @@ Lane = Literal["steer", "queue"]
 
 
 class Message(Frozen):
-    """What a person or a calling agent said. `message_id` is the sender's and makes a resend recognisable (P1)."""
+    """What a person or a calling agent said. `message_id` is the sender's and makes a resend recognisable (P1).
+
+    `envelope` is what the sender's protocol carried around the parts' contents, as its JSON, to be given back whole.
+    """
 
     message_id: str
     parts: tuple[Part, ...]
+    envelope: dict[str, JsonValue] | None = None
+
+    @model_serializer(mode="wrap")
+    def _as_before_envelopes(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out an envelope that is not there: a digest is for ever, also that of a message without one."""
+        body: dict[str, Any] = handler(self)
+        if self.envelope is None:
+            body.pop("envelope", None)
+        return body
 
     @property
     def text(self) -> str:

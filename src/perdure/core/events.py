@@ -56,10 +56,12 @@ class CancelRequested(Event):
 
 
 class Answered(Event):
-    """A person answered a help request."""
+    """A person answered a help request; `message_id` and `digest` name the message that did, where it came as one."""
 
     help_id: str
     text: str
+    message_id: str = ""
+    digest: str = ""
 
 
 class CallSummary(Frozen):

@@ -217,3 +217,26 @@ TRANSCRIPT_CACHE_BYTES_MAX = 16 * KIB * KIB
 TAIL_POLL_FIRST_MS = 20
 TAIL_POLL_MAX_MS = 100
 """How often a process asks its store for changes by others: soon after a change, slower while nothing happens."""
+
+# --- the front door -----------------------------------------------------------------------------------------------
+ENVELOPE_BYTES_MAX = 64 * KIB
+"""What a client's message carries around the contents of its parts; it stands in the workflow's start (P7)."""
+
+IDEMPOTENCY_KEY_CHARS_MAX = 256
+"""A client's key is digested, never stored; a longer one is a mistake."""
+
+CONTEXT_ID_CHARS_MAX = 128
+"""A client's context id is a key in the store."""
+
+EVENT_NUMBER_DIGITS_MAX = 18
+"""A number with more digits does not fit the store's integers."""
+
+LIST_PAGE_DEFAULT = 50
+LIST_PAGE_MAX = 100
+"""Tasks of one page, both as A2A names them (3.1.4)."""
+
+STREAM_STALL_S = 30.0
+"""A client that takes nothing from its stream for so long is cut, and goes on from its last number (B24)."""
+
+CANCEL_WAIT_S = STOP_GRACE_S + 5.0
+"""How long a cancel's answer waits for the calls that it cut off; the task is canceled all the same."""

@@ -211,6 +211,29 @@ class TaskRow(Frozen):
     created_at_ms: int
     updated_at_ms: int
     snapshot: dict[str, JsonValue] | None = None
+    status_at_ms: int = 0
+
+
+class TaskQuery(Frozen):
+    """Which of a principal's tasks with an agent are listed: those with the newest status first.
+
+    `states` empty: in any. `before` is the (`status_at_ms`, task id) after which a page goes on.
+    """
+
+    principal: str
+    agent_id: str
+    context_id: str | None = None
+    states: tuple[str, ...] = ()
+    status_since_ms: int | None = None
+    before: tuple[int, str] | None = None
+    limit: int
+
+
+class TaskPage(Frozen):
+    """A page of tasks, without snapshots, and how many there are on all pages."""
+
+    rows: tuple[TaskRow, ...]
+    total: int
 
 
 class ContextRow(Frozen):
@@ -338,8 +361,16 @@ class Store(Protocol):
         """Return tasks, the latest changed first, without snapshots."""
         ...
 
+    async def find_tasks(self, query: TaskQuery) -> TaskPage:
+        """Return a page of the tasks that a principal sees."""
+        ...
+
     async def contexts(self, limit: int) -> tuple[ContextRow, ...]:
         """Return contexts, the one with the newest task first."""
+        ...
+
+    async def claim_context(self, context_id: str, principal: str, at_ms: int) -> None:
+        """Keep a context for a principal; raises `InvalidInput` where it is another's. One without tasks is unseen."""
         ...
 
     async def effects(self, task_id: str) -> tuple[EffectRow, ...]:

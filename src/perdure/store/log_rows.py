@@ -117,6 +117,7 @@ def _project_status(task: OpenTask, row: LogEvent) -> None:
         task.terminal_number = row.number
     if row.number > task.status_number:
         task.status_number = row.number
+        task.status_at_ms = row.at_ms
         task.state = safe_text(state)
         task.reason = safe_text(str(row.data.get("reason") or ""))
 

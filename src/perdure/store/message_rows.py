@@ -24,6 +24,8 @@ _MESSAGE = select(messages.c.digest, messages.c.number, messages.c.stored_at_ms)
 )
 _COMPLETE = update(messages).where(messages.c.task_id == _OF_TASK, messages.c.message_id == _OF_ID)
 _INSERT = insert(messages)
+_NAMED_BY: dict[str, str] = {"message.admitted": "digest", "help.answered": "message_digest"}
+"""The rows that take a message in, and where each has its digest: an answer may come as a message."""
 
 
 def write_messages(connection: Connection, task: OpenTask, given: Sequence[Message], at_ms: int) -> None:
@@ -42,8 +44,10 @@ def write_messages(connection: Connection, task: OpenTask, given: Sequence[Messa
 def write_admissions(connection: Connection, task: OpenTask, new: Sequence[LogEvent]) -> None:
     """Note the numbers of admissions; raises `StoreAhead` where the id stands with other content or number."""
     for row in new:
-        message_id, digest = row.data.get("message_id"), row.data.get("digest")
-        if row.kind != "message.admitted" or not isinstance(message_id, str) or not isinstance(digest, str):
+        if row.kind not in _NAMED_BY:
+            continue
+        message_id, digest = row.data.get("message_id"), row.data.get(_NAMED_BY[row.kind])
+        if not isinstance(message_id, str) or not isinstance(digest, str):
             continue
         identifier(f"row {row.number}.data.message_id", message_id)
         standing = connection.execute(_MESSAGE, {"of_task": task.task_id, "of_id": message_id}).one_or_none()

@@ -79,7 +79,7 @@ def events_after(connection: Connection, task_id: str, number: int, limit: int) 
 
 
 def _subject(row: LogEvent) -> str:
-    digest = row.data.get("digest")
+    digest = row.data.get("message_digest") or row.data.get("digest")
     return digest if isinstance(digest, str) else ""
 
 
@@ -108,7 +108,7 @@ def read_entry(connection: Connection, task_id: str, digest: str) -> Entry:
 def read_task(connection: Connection, task_id: str) -> TaskRow | None:
     """Return the task with its snapshot, or None."""
     row = connection.execute(_TASK, {"of_task": task_id}).mappings().one_or_none()
-    return None if row is None else _task_row(row, row["snapshot"])
+    return None if row is None else task_row(row, row["snapshot"])
 
 
 def read_tasks(connection: Connection, limit: int, before_revision: int | None) -> tuple[TaskRow, ...]:
@@ -117,10 +117,11 @@ def read_tasks(connection: Connection, limit: int, before_revision: int | None) 
         found = connection.execute(_TASKS, {"limit": limit})
     else:
         found = connection.execute(_TASKS_BEFORE, {"limit": limit, "before": before_revision})
-    return tuple(_task_row(row, None) for row in found.mappings())
+    return tuple(task_row(row, None) for row in found.mappings())
 
 
-def _task_row(row: RowMapping, snapshot: str | None) -> TaskRow:
+def task_row(row: RowMapping, snapshot: str | None) -> TaskRow:
+    """Return a row of `tasks` as it is told."""
     return TaskRow(
         header=TaskHeader(
             task_id=row["task_id"],
@@ -135,6 +136,7 @@ def _task_row(row: RowMapping, snapshot: str | None) -> TaskRow:
         created_at_ms=row["created_at_ms"],
         updated_at_ms=row["updated_at_ms"],
         snapshot=None if snapshot is None else json.loads(snapshot),
+        status_at_ms=row["status_at_ms"],
     )
 
 

@@ -12,7 +12,7 @@ A change here needs a new file in `migrations/versions` and its name in `REVISIO
 
 from sqlalchemy import BigInteger, Column, Index, LargeBinary, MetaData, Table, Text
 
-REVISIONS = ("0001",)
+REVISIONS = ("0001", "0002")
 """Every revision of the schema, the oldest first; the last one is what this code works on."""
 
 VERSION_TABLE = "perdure_schema"
@@ -46,7 +46,9 @@ tasks = Table(
     _int("revision"),
     _int("created_at_ms"),
     _int("updated_at_ms"),
+    _int("status_at_ms"),
     Index("tasks_by_revision", "revision"),
+    Index("tasks_by_status", "principal", "status_at_ms", "task_id"),
     Index("tasks_by_context", "context_id", "revision"),
 )
 

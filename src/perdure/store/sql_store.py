@@ -20,6 +20,8 @@ from perdure.core.ports import (
     ModelCallRow,
     RecordedReply,
     StoredEvent,
+    TaskPage,
+    TaskQuery,
     TaskRow,
 )
 from perdure.core.state import TERMINAL
@@ -28,7 +30,8 @@ from perdure.store.backend import Backend, T
 from perdure.store.bodies import identifier
 from perdure.store.log_rows import check_batch, write_batch
 from perdure.store.message_rows import read_admission
-from perdure.store.task_rows import sync_point, task_write
+from perdure.store.task_lists import find_tasks
+from perdure.store.task_rows import claim_context, sync_point, task_write
 from perdure.store.transcripts import TranscriptCache, read_prefix
 from perdure.store.watcher import Watcher
 
@@ -125,6 +128,12 @@ class SqlStore:
         identifier("key", key)
         return await self._write(lambda connection: effect_ledger.close_effect(connection, key, at_ms))
 
+    async def claim_context(self, context_id: str, principal: str, at_ms: int) -> None:
+        """Keep a context for a principal; raises `InvalidInput` where it is another's. One without tasks is unseen."""
+        identifier("context_id", context_id)
+        identifier("principal", principal)
+        await self._write(lambda connection: claim_context(connection, context_id, principal, at_ms))
+
     async def put_blob(self, data: bytes, media_type: str) -> str:
         """Store bytes and return their SHA-256 digest."""
         return await self._write(lambda connection: blobs.put_blob(connection, data, media_type))
@@ -190,6 +199,10 @@ class SqlStore:
     async def tasks(self, limit: int, before_revision: int | None = None) -> tuple[TaskRow, ...]:
         """Return tasks, the latest changed first, without snapshots."""
         return await self._backend.read(lambda connection: reading.read_tasks(connection, limit, before_revision))
+
+    async def find_tasks(self, query: TaskQuery) -> TaskPage:
+        """Return a page of the tasks that a principal sees."""
+        return await self._backend.read(lambda connection: find_tasks(connection, query))
 
     async def contexts(self, limit: int) -> tuple[ContextRow, ...]:
         """Return contexts, the one with the latest changed task first."""

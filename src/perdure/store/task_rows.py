@@ -39,6 +39,7 @@ class OpenTask:
     last_number: int = 0
     terminal_number: int | None = None
     fence: int = 0
+    status_at_ms: int = 0
     updated_at_ms: int = 0
     new: bool = False
     changed: bool = False
@@ -82,23 +83,23 @@ def _lock(connection: Connection, task_id: str) -> OpenTask | None:
     )
 
 
-_CARRIED = ("state", "reason", "status_number", "contiguous", "last_number", "terminal_number", "fence")
+_CARRIED = (
+    "state",
+    "reason",
+    "status_number",
+    "contiguous",
+    "last_number",
+    "terminal_number",
+    "fence",
+    "status_at_ms",
+)
 
 
 def _create(connection: Connection, header: TaskHeader, at_ms: int) -> OpenTask:
     for field in ("task_id", "context_id", "agent_id", "principal"):
         identifier(f"header.{field}", getattr(header, field))
-    context = {
-        "context_id": header.context_id,
-        "principal": header.principal,
-        "revision": 0,
-        "created_at_ms": at_ms,
-        "updated_at_ms": at_ms,
-    }
-    insert_missing(connection, contexts, [context])
-    if connection.execute(_PRINCIPAL, {"of_context": header.context_id}).scalar_one() != header.principal:
-        raise InvalidInput("context_id", f"{header.context_id!r} belongs to another principal; use a new context")
-    task = OpenTask(header=header, new=True, changed=True, updated_at_ms=at_ms)
+    claim_context(connection, header.context_id, header.principal, at_ms)
+    task = OpenTask(header=header, new=True, changed=True, updated_at_ms=at_ms, status_at_ms=at_ms)
     row = {
         **header.model_dump(),
         **{name: getattr(task, name) for name in _CARRIED},
@@ -112,6 +113,20 @@ def _create(connection: Connection, header: TaskHeader, at_ms: int) -> OpenTask:
             raise StoreAhead(f"task {header.task_id} was created meanwhile with another context, agent or principal")
         return found
     return task
+
+
+def claim_context(connection: Connection, context_id: str, principal: str, at_ms: int) -> None:
+    """Keep the context for its first principal; raises `InvalidInput` for every other one."""
+    context = {
+        "context_id": context_id,
+        "principal": principal,
+        "revision": 0,
+        "created_at_ms": at_ms,
+        "updated_at_ms": at_ms,
+    }
+    insert_missing(connection, contexts, [context])
+    if connection.execute(_PRINCIPAL, {"of_context": context_id}).scalar_one() != principal:
+        raise InvalidInput("context_id", f"{context_id!r} belongs to another principal; use a new context")
 
 
 def _stamp(connection: Connection, task: OpenTask, at_ms: int) -> None:

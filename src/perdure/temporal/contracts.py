@@ -57,10 +57,16 @@ class TaskOutcome(Frozen):
 
 
 class InboxItem(Frozen):
-    """One message and the lane that its sender asked for."""
+    """One message and the lane that its sender asked for.
+
+    With `answers` it answers the open question `help_id` (without one: the oldest), and is an ordinary message where
+    none is open. The task decides, in the step in which it takes the message in.
+    """
 
     message: Message
     lane: Lane | None = None
+    answers: bool = False
+    help_id: str | None = None
 
 
 class InboxRequest(Frozen):

@@ -67,19 +67,33 @@ class TaskClient:
         except RPCError as error:
             raise _unavailable(error) from error
 
+    async def started_with(self, task_id: str) -> TaskStart | None:
+        """Return what a task was started with, from its history; None where there is none. Needs no worker.
+
+        This is what is known of a task that no worker has touched yet.
+        """
+        try:
+            async for event in self._client.get_workflow_handle(task_id).fetch_history_events(page_size=1):
+                started = event.workflow_execution_started_event_attributes
+                if started.workflow_type.name != TASK_WORKFLOW:
+                    return None
+                (start,) = await self._client.data_converter.decode(started.input.payloads, [TaskStart])
+                return cast(TaskStart, start)
+        except RPCError as error:
+            if error.status == RPCStatusCode.NOT_FOUND:
+                return None
+            raise _unavailable(error) from error
+        return None
+
     async def send(self, task_id: str, item: InboxItem) -> Receipt:
         """Send one message; a receipt that comes back is durable. Raises what the task refused it with."""
-        reply: InboxReply = await self._update(task_id, "inbox", InboxRequest(items=(item,)), InboxReply)
-        receipt = reply.receipts[0]
-        match receipt.code:
-            case None:
-                return receipt
-            case MessageConflict.code:
-                raise MessageConflict(receipt.message_id)
-            case TaskClosed.code:
-                raise TaskClosed(task_id, "closed")
-            case _:
-                raise _invalid(receipt.problem or "message: refused")
+        (receipt,) = await self.send_all(task_id, (item,))
+        return accepted(task_id, receipt)
+
+    async def send_all(self, task_id: str, items: tuple[InboxItem, ...]) -> tuple[Receipt, ...]:
+        """Send messages in one update; one receipt each, in order, refusals among them."""
+        reply: InboxReply = await self._update(task_id, "inbox", InboxRequest(items=items), InboxReply)
+        return reply.receipts
 
     async def answer(self, task_id: str, help_id: str, text: str) -> Recorded:
         """Answer a help request. Raises `InvalidInput` when it is not open (any more)."""
@@ -128,6 +142,19 @@ class TaskClient:
             return cast(ResultT, await handle.query(name, result_type=result, rpc_timeout=within))
         except RPCError as error:
             raise _translated(task_id, error) from error
+
+
+def accepted(task_id: str, receipt: Receipt) -> Receipt:
+    """Return a receipt that took the message in; raise what the task refused it with."""
+    match receipt.code:
+        case None:
+            return receipt
+        case MessageConflict.code:
+            raise MessageConflict(receipt.message_id)
+        case TaskClosed.code:
+            raise TaskClosed(task_id, "closed")
+        case _:
+            raise _invalid(receipt.problem or "message: refused")
 
 
 def refused(task_id: str, error: WorkflowUpdateFailedError) -> PerdureError:

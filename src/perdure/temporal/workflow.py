@@ -27,13 +27,12 @@ from perdure.core.commands import (
     StoreMessage,
     Wait,
 )
-from perdure.core.content import Message, UserEntry
-from perdure.core.digests import body_of, digest, safe_text
 from perdure.core.errors import Diverged, InvalidInput, PerdureError
 from perdure.core.log import LogEvent, TaskHeader
 from perdure.core.machine import new_task, outstanding, refuse_admission, resend, step
 from perdure.core.ports import Admission
 from perdure.core.state import TaskState
+from perdure.temporal.admissible import message_digest, question_for, refusal, refuse_unstorable, words_of
 from perdure.temporal.contracts import (
     TASK_WORKFLOW,
     AnswerRequest,
@@ -79,7 +78,7 @@ class TaskWorkflow:
             return
         self._apply(events.Created(at_ms=now_ms()))
         for message in start.messages:
-            self._admit(InboxItem(message=message))
+            self._take(InboxItem(message=message))
 
     @workflow.run
     async def run(self, start: TaskStart) -> TaskOutcome:
@@ -138,7 +137,7 @@ class TaskWorkflow:
                     if row.kind in _POINTS:
                         reach(_POINTS[row.kind], self._start.task_id)
                 case StoreMessage():
-                    pass  # `_admit` gave the writer its body already
+                    pass  # `_take` gives the writer its body
                 case Fence(run=run):
                     self._writer.fence(run)
                 case Persist():
@@ -238,7 +237,7 @@ class TaskWorkflow:
                     return Receipt(message_id=message_id, code="message_conflict", problem="used with other content")
                 if known is not None:
                     return Receipt(message_id=message_id, number=known.number)
-            return Receipt(message_id=message_id, number=self._admit(item))
+            return Receipt(message_id=message_id, number=self._take(item))
         except InvalidInput as error:
             return Receipt(message_id=message_id, code=error.code, problem=str(error))
 
@@ -253,16 +252,21 @@ class TaskWorkflow:
         full = len(self._state.seen) >= limits.MESSAGE_IDS_REMEMBERED
         return full and all(seen_id != message_id for seen_id, _, _ in self._state.seen)
 
-    def _admit(self, item: InboxItem) -> int:
-        message = item.message
-        content = message_digest(message)
-        known = resend(self._state, message.message_id, content)
+    def _take(self, item: InboxItem) -> int:
+        """Admit the message, or let it answer the question that is open; a resend changes nothing (P1)."""
+        name, content = item.message.message_id, message_digest(item.message)
+        known = resend(self._state, name, content)
         if known is not None:
             return known
         refuse_admission(self._state)
-        self._writer.keep(message)
-        self._apply(events.Admitted(at_ms=now_ms(), message_id=message.message_id, digest=content, lane=item.lane))
-        number = resend(self._state, message.message_id, content)
+        question = question_for(self._state, item)
+        event: events.Event = events.Admitted(at_ms=now_ms(), message_id=name, digest=content, lane=item.lane)
+        if question is not None:
+            help_id, text = question.help_id, words_of(item.message)
+            event = events.Answered(at_ms=now_ms(), help_id=help_id, text=text, message_id=name, digest=content)
+        self._apply(event)
+        self._writer.keep(item.message)
+        number = resend(self._state, name, content)
         if number is None:
             raise PerdureError("P1: an admitted message is not remembered")
         return number
@@ -374,27 +378,3 @@ class TaskWorkflow:
             diverged=self._writer.diverged,
             history_events=workflow.info().get_current_history_length(),
         )
-
-
-def message_digest(message: Message) -> str:
-    """Return the digest that names a message's content: that of its transcript entry."""
-    return digest(body_of(UserEntry(message=message)))
-
-
-def refuse_unstorable(message: Message) -> None:
-    """Raise for a message that no store takes: once admitted it would hold up every later write of its task."""
-    name = message.message_id
-    if not 0 < len(name) <= limits.MESSAGE_ID_CHARS_MAX or safe_text(name) != name:
-        problem = f"must have 1 to {limits.MESSAGE_ID_CHARS_MAX} characters, no NUL and no lone surrogate among them"
-        raise InvalidInput("message_id", problem)
-    if len(message.parts) > limits.MESSAGE_PARTS_MAX:
-        raise InvalidInput("parts", f"are {len(message.parts)}, at most {limits.MESSAGE_PARTS_MAX} are taken")
-    try:
-        message_digest(message)
-    except ValueError as error:
-        raise InvalidInput("parts", f"hold what is not JSON in UTF-8 ({error})") from error
-
-
-def refusal(error: PerdureError) -> ApplicationError:
-    """Turn a refusal into an update's failure; its type is the error's code."""
-    return ApplicationError(str(error), type=error.code, non_retryable=True)

@@ -13,6 +13,8 @@ from perdure.core.machine.doubts import (
     leave_unknown,
     lift_doubt,
     put_question,
+    remember,
+    sender_of,
     spec_of,
     take_word,
     tell_late,
@@ -234,8 +236,10 @@ def answered(draft: Draft, event: events.Answered) -> None:
     draft.set(help=tuple(h for h in draft.state.help if h.help_id != event.help_id))
     if call.question is not None:
         result = made_result(call, "ok", event.text, limits.ANSWER_BYTES_MAX)
-        close_call(draft, call.index, result, "help.answered", help_id=event.help_id, text=event.text)
-    elif carries:
+        named = sender_of(event)
+        close_call(draft, call.index, result, "help.answered", help_id=event.help_id, text=event.text, **named)
+    remember(draft, event)
+    if carries:
         draft.set_call(call.index, ops=Attempts(attempt=call.attempts + 1))
         call_tool(draft, call.index)
     if draft.run.idle_since_ms is not None:

@@ -146,9 +146,22 @@ def take_word(draft: Draft, call: CallState, event: events.Answered) -> bool:
     In a run that ends nothing begins: the word is kept, and the next run's attempt carries it.
     """
     word = read_word(event.text)
-    draft.log("help.answered", index=call.index, tool=call.tool, help_id=event.help_id, text=event.text)
+    said: dict[str, JsonValue] = {"index": call.index, "tool": call.tool, "help_id": event.help_id, "text": event.text}
+    draft.log_row("help.answered", said | sender_of(event))
     draft.set_call(call.index, asked=None, word=word)
     return draft.run.ending is None
+
+
+def sender_of(event: events.Answered) -> dict[str, JsonValue]:
+    """Return what the row of an answer says of the message that it came as; nothing where it came as none."""
+    return {"message_id": event.message_id, "message_digest": event.digest} if event.message_id else {}
+
+
+def remember(draft: Draft, event: events.Answered) -> None:
+    """P1: the message that answered is recognised when it comes again, under the row that was logged just now."""
+    if event.message_id:
+        seen = (*draft.state.seen, (event.message_id, event.digest, draft.state.last_number))
+        draft.set(seen=seen[-limits.MESSAGE_IDS_REMEMBERED :])
 
 
 # --- results that come late -------------------------------------------------------------------------------------

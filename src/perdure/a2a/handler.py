@@ -1,0 +1,200 @@
+"""A2A's operations, all eleven, for every binding: the SDK's `RequestHandler` over the app.
+
+Nothing of the SDK's own serving is used: no AgentExecutor, no event queue, no task store. An operation reads the store
+or asks the task's workflow, and holds nothing when it has answered; the loop that works on a task never runs in a
+request.
+"""
+
+import contextlib
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+
+from a2a.server.context import ServerCallContext
+from a2a.server.request_handlers.request_handler import RequestHandler, validate_request_params
+from a2a.types.a2a_pb2 import (
+    AgentCard,
+    CancelTaskRequest,
+    DeleteTaskPushNotificationConfigRequest,
+    GetExtendedAgentCardRequest,
+    GetTaskPushNotificationConfigRequest,
+    GetTaskRequest,
+    ListTaskPushNotificationConfigsRequest,
+    ListTaskPushNotificationConfigsResponse,
+    ListTasksRequest,
+    ListTasksResponse,
+    Message,
+    SendMessageConfiguration,
+    SendMessageRequest,
+    SubscribeToTaskRequest,
+    Task,
+    TaskPushNotificationConfig,
+)
+from a2a.utils.errors import PushNotificationNotSupportedError, UnsupportedOperationError
+from a2a.utils.input_mode_validator import validate_input_modes
+
+from perdure.a2a.caller import caller_of, told_of
+from perdure.a2a.canceling import canceled
+from perdure.a2a.errors import RETRY_AFTER_S, ServiceUnavailableError, invalid, translating
+from perdure.a2a.listing import listed, unknown_state
+from perdure.a2a.sending import Sending
+from perdure.a2a.streams import Streams
+from perdure.a2a.tasks import TaskReader
+from perdure.a2a.translate import Update
+from perdure.app.app import App
+
+
+@contextlib.contextmanager
+def _telling(context: ServerCallContext) -> Iterator[None]:
+    """Let the binding say when to come back where the service did not answer."""
+    try:
+        yield
+    except ServiceUnavailableError:
+        told_of(context).retry_after_s = RETRY_AFTER_S
+        raise
+
+
+def _history_length(given: SendMessageConfiguration | GetTaskRequest | ListTasksRequest) -> int | None:
+    """Return how many messages are wanted, None for all (A2A 3.2.4)."""
+    if not given.HasField("history_length"):
+        return None
+    if given.history_length < 0:
+        raise invalid("historyLength", f"is {given.history_length}; give 0 or more, or leave it out for all")
+    return given.history_length
+
+
+class FrontDoor(RequestHandler):
+    """Serves one agent's tasks under its card."""
+
+    def __init__(self, app: App, card: AgentCard) -> None:
+        self._app = app
+        self._card = card
+        self._reader = TaskReader(app)
+        self._sending = Sending(app, self._reader)
+        self._streams = Streams(app, self._reader)
+
+    # --- sending ------------------------------------------------------------------------------------------------
+
+    @validate_request_params
+    async def on_message_send(self, params: SendMessageRequest, context: ServerCallContext) -> Task | Message:
+        """Take the message in; return at once, or when the task rests (A2A 3.1.1, 3.2.2)."""
+        with _telling(context), translating():
+            wanted = _history_length(params.configuration)
+            self._refuse(params)
+            accepted = await self._sending.accept(params, caller_of(context))
+            if params.configuration.return_immediately:
+                found = accepted.found
+                view = await self._reader.view(found)
+            else:
+                view = await self._streams.until_rest(accepted.found, accepted.after)
+            return await self._reader.task(view, wanted)
+
+    @validate_request_params
+    async def on_message_send_stream(
+        self, params: SendMessageRequest, context: ServerCallContext
+    ) -> AsyncGenerator[Task | Update, None]:
+        """Take the message in and follow its task, from the event before the message (A2A 3.1.2)."""
+        with _telling(context), translating():
+            self._refuse_without_streaming()
+            wanted = _history_length(params.configuration)
+            self._refuse(params)
+            accepted = await self._sending.accept(params, caller_of(context))
+            following = self._streams.follow(accepted.found, accepted.after, told_of(context), wanted)
+            async with aclosing(following) as updates:
+                async for update in updates:
+                    yield update
+
+    def _refuse(self, params: SendMessageRequest) -> None:
+        validate_input_modes(params.message, self._card)
+        if params.configuration.HasField("task_push_notification_config") and not self._pushes:
+            raise PushNotificationNotSupportedError("This agent does not push; leave the configuration out")
+
+    # --- reading ------------------------------------------------------------------------------------------------
+
+    @validate_request_params
+    async def on_get_task(self, params: GetTaskRequest, context: ServerCallContext) -> Task | None:
+        """Return the task as it is now (A2A 3.1.3)."""
+        with _telling(context), translating():
+            wanted = _history_length(params)
+            found = await self._reader.find(params.id, caller_of(context))
+            return await self._reader.task(await self._reader.view(found), wanted)
+
+    @validate_request_params
+    async def on_list_tasks(self, params: ListTasksRequest, context: ServerCallContext) -> ListTasksResponse:
+        """Return a page of the caller's tasks (A2A 3.1.4)."""
+        with _telling(context), translating():
+            unknown = told_of(context).unknown_state
+            if unknown is not None:
+                raise unknown_state(unknown)
+            return await listed(self._app, self._reader, params, caller_of(context), _history_length(params))
+
+    @validate_request_params
+    async def on_subscribe_to_task(
+        self, params: SubscribeToTaskRequest, context: ServerCallContext
+    ) -> AsyncGenerator[Task | Update, None]:
+        """Follow the task from now on, or from after the event that the client names (A2A 3.1.6).
+
+        A task that has ended has nothing more to say, unless its client lacks some of it.
+        """
+        with _telling(context), translating():
+            self._refuse_without_streaming()
+            caller = caller_of(context)
+            found = await self._reader.find(params.id, caller)
+            if found.terminal and (caller.after is None or caller.after >= found.last_number):
+                raise UnsupportedOperationError(
+                    message=f"task {params.id!r} is {found.state}; GetTask returns what became of it",
+                    data={"taskId": params.id, "state": found.state},
+                )
+            async with aclosing(self._streams.follow(found, caller.after, told_of(context))) as updates:
+                async for update in updates:
+                    yield update
+
+    def _refuse_without_streaming(self) -> None:
+        if not self._card.capabilities.streaming:
+            raise UnsupportedOperationError("This agent does not stream; use SendMessage and GetTask")
+
+    # --- canceling ----------------------------------------------------------------------------------------------
+
+    @validate_request_params
+    async def on_cancel_task(self, params: CancelTaskRequest, context: ServerCallContext) -> Task | None:
+        """Cancel the task for good (A2A 3.1.5)."""
+        with _telling(context), translating():
+            found = await self._reader.find(params.id, caller_of(context))
+            return await self._reader.task(await canceled(self._app, self._streams, found))
+
+    # --- push notifications -------------------------------------------------------------------------------------
+
+    @property
+    def _pushes(self) -> bool:
+        return self._card.capabilities.push_notifications
+
+    async def on_create_task_push_notification_config(
+        self, params: TaskPushNotificationConfig, context: ServerCallContext
+    ) -> TaskPushNotificationConfig:
+        """Refused: this agent does not push, and its card says so (A2A 3.3.4)."""
+        raise PushNotificationNotSupportedError
+
+    async def on_get_task_push_notification_config(
+        self, params: GetTaskPushNotificationConfigRequest, context: ServerCallContext
+    ) -> TaskPushNotificationConfig:
+        """Refused: this agent does not push, and its card says so (A2A 3.3.4)."""
+        raise PushNotificationNotSupportedError
+
+    async def on_list_task_push_notification_configs(
+        self, params: ListTaskPushNotificationConfigsRequest, context: ServerCallContext
+    ) -> ListTaskPushNotificationConfigsResponse:
+        """Refused: this agent does not push, and its card says so (A2A 3.3.4)."""
+        raise PushNotificationNotSupportedError
+
+    async def on_delete_task_push_notification_config(
+        self, params: DeleteTaskPushNotificationConfigRequest, context: ServerCallContext
+    ) -> None:
+        """Refused: this agent does not push, and its card says so (A2A 3.3.4)."""
+        raise PushNotificationNotSupportedError
+
+    # --- the card -----------------------------------------------------------------------------------------------
+
+    async def on_get_extended_agent_card(
+        self, params: GetExtendedAgentCardRequest, context: ServerCallContext
+    ) -> AgentCard:
+        """Refused: there is no more to say than the public card does (A2A 3.3.4)."""
+        raise UnsupportedOperationError("This agent has no extended card; the public one says everything")

@@ -1,0 +1,157 @@
+"""Taking messages in: what SendMessage and its streaming form have in common.
+
+A first message starts a task. The start is durable in Temporal before anything else is written, and the message
+travels in it, so that a server killed right after has lost nothing and left nothing behind: the next worker writes the
+task's rows. Before that the store is only asked, and the context claimed, which alone shows nowhere. After it the
+server writes the task's row without events, so that the task is listed before a worker has touched it; the workflow's
+first write finds the same row. Refused: a row of our own before the start. Killed in between, it would be a task that
+nothing works on.
+
+The same first message under the same idempotency key is the same task; other content under it is refused. To a task
+that exists a message goes through its inbox, which knows the ids that it has seen (P1) and lets a message answer the
+question that is open, in one step.
+"""
+
+from dataclasses import dataclass
+from typing import cast
+
+from a2a.types.a2a_pb2 import SendMessageRequest
+from a2a.utils.errors import UnsupportedOperationError
+from pydantic import JsonValue
+
+from perdure.a2a import extension
+from perdure.a2a.caller import Caller, checked_key
+from perdure.a2a.errors import invalid
+from perdure.a2a.incoming import taken_in
+from perdure.a2a.task_ids import derived_ids, fresh_ids
+from perdure.a2a.tasks import Found, TaskReader, header_of
+from perdure.app.app import App
+from perdure.app.clock import now_ms
+from perdure.core import limits
+from perdure.core.content import Lane, Message
+from perdure.core.digests import safe_text
+from perdure.core.errors import InvalidInput, MessageConflict, StoreUnavailable
+from perdure.core.log import Batch
+from perdure.temporal.admissible import message_digest
+from perdure.temporal.contracts import InboxItem
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A message that is durable: its task, and the number of the event before the one that took it in."""
+
+    found: Found
+    after: int
+
+
+class Sending:
+    """Takes messages in for one agent."""
+
+    def __init__(self, app: App, reader: TaskReader) -> None:
+        self._app = app
+        self._reader = reader
+
+    async def accept(self, request: SendMessageRequest, caller: Caller) -> Accepted:
+        """Take the message in; when this returns it is durable.
+
+        Raises A2A's errors for what is refused, and errors of this package.
+        """
+        if request.message.task_id:
+            return await self._to_task(request, caller)
+        return await self._first(request, caller)
+
+    # --- a first message ----------------------------------------------------------------------------------------
+
+    async def _first(self, request: SendMessageRequest, caller: Caller) -> Accepted:
+        key = _key(request, caller)
+        task_id, context_id = fresh_ids() if key is None else derived_ids(caller.principal, self._app.agent.id, key)
+        named = request.message.context_id
+        if named:
+            context_id = _context_id(named)
+            await self._app.store.claim_context(context_id, caller.principal, now_ms())
+        message = await taken_in(request.message, self._app.store)
+        if key is not None and await self._app.store.task(task_id) is not None:
+            return await self._again(task_id, context_id, message, caller)
+        start = self._app.start_of(message, task_id, context_id, caller.principal)
+        try:
+            await self._app.client.start(start)
+        except InvalidInput:
+            return await self._again(task_id, context_id, message, caller)
+        found = Found(header_of(start), created_at_ms=now_ms(), messages=start.messages)
+        await self._show(found)
+        return Accepted(found, after=0)
+
+    async def _show(self, found: Found) -> None:
+        """Write the row by which the task is listed. Where that fails the task is accepted all the same."""
+        batch = Batch(task_id=found.header.task_id, header=found.header)
+        try:
+            await self._app.store.write(batch, found.created_at_ms)
+        except StoreUnavailable:
+            return  # its workflow writes it as soon as the store answers
+
+    async def _again(self, task_id: str, context_id: str, message: Message, caller: Caller) -> Accepted:
+        """Return the task that this key stands for; raises `MessageConflict` when it was another message's."""
+        found = await self._reader.find(task_id, caller)
+        digest = message_digest(message)
+        if found.messages:
+            known = {each.message_id: message_digest(each) for each in found.messages}.get(message.message_id)
+        else:
+            admission = await self._app.store.admission(task_id, message.message_id)
+            known = None if admission is None else admission.digest
+        if known != digest or found.header.context_id != context_id:
+            raise MessageConflict(message.message_id)
+        return Accepted(found, after=0)
+
+    # --- a further message --------------------------------------------------------------------------------------
+
+    async def _to_task(self, request: SendMessageRequest, caller: Caller) -> Accepted:
+        given = request.message
+        found = await self._reader.find(given.task_id, caller)
+        if given.context_id and given.context_id != found.header.context_id:
+            raise invalid("message.contextId", f"is not that of task {given.task_id!r}; leave it out or give that one")
+        message = await taken_in(given, self._app.store)
+        if found.terminal:
+            return await self._known(found, message)
+        fields = extension.asked(given.metadata)
+        item = InboxItem(message=message, lane=_lane(fields), answers=True, help_id=_help_id(fields))
+        receipt = await self._app.client.send(given.task_id, item)
+        return Accepted(found, after=(receipt.number or 1) - 1)
+
+    async def _known(self, found: Found, message: Message) -> Accepted:
+        """Return a message that a task took in before it ended; every other one is refused (A2A 3.1.1)."""
+        admission = await self._app.store.admission(found.header.task_id, message.message_id)
+        if admission is None:
+            raise UnsupportedOperationError(
+                message=f"task {found.header.task_id!r} is {found.state} and takes no more messages; start a new task",
+                data={"taskId": found.header.task_id, "state": found.state},
+            )
+        if admission.digest != message_digest(message):
+            raise MessageConflict(message.message_id)
+        return Accepted(found, after=admission.number - 1)
+
+
+def _key(request: SendMessageRequest, caller: Caller) -> str | None:
+    for metadata in (request.message.metadata, request.metadata):
+        key = extension.asked(metadata).get("idempotencyKey")
+        if key is not None:
+            return checked_key("metadata.idempotencyKey", key if isinstance(key, str) else "")
+    return caller.idempotency_key
+
+
+def _context_id(named: str) -> str:
+    if len(named) > limits.CONTEXT_ID_CHARS_MAX or safe_text(named) != named:
+        problem = f"must have at most {limits.CONTEXT_ID_CHARS_MAX} characters, no NUL among them"
+        raise invalid("message.contextId", problem)
+    return named
+
+
+def _lane(fields: dict[str, JsonValue]) -> Lane | None:
+    lane = fields.get("lane")
+    if lane not in {None, "steer", "queue"}:
+        raise invalid("message.metadata.lane", f"{lane!r} is no lane; use steer or queue")
+    return cast(Lane | None, lane)
+
+
+def _help_id(fields: dict[str, JsonValue]) -> str | None:
+    help_id = fields.get("helpId")
+    return help_id if isinstance(help_id, str) else None

@@ -1,0 +1,45 @@
+"""The front door as an ASGI application.
+
+    card at /.well-known/agent-card.json · JSON-RPC at POST / · HTTP+JSON at /message:send, /tasks, …
+
+0.3 clients are served on the same paths through the SDK's compatibility layer. Who may come in is decided by middleware
+around the application that sets the request's user; without any, everybody is nobody, which is for loopback only.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from a2a.server.routes.agent_card_routes import create_agent_card_routes
+from a2a.server.routes.jsonrpc_routes import create_jsonrpc_routes
+from a2a.server.routes.rest_routes import create_rest_routes
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+
+from perdure.a2a.caller import CallerContextBuilder
+from perdure.a2a.card import agent_card
+from perdure.a2a.handler import FrontDoor
+from perdure.a2a.wire import framed
+from perdure.app.app import App
+
+CARD_CACHE: Final = "public, max-age=60"
+"""A card changes with a deployment; a minute spares the flood and delays nobody."""
+
+
+def asgi(app: App, url: str, *, middleware: Sequence[Middleware] = ()) -> Starlette:
+    """Return the application that serves the app's agent.
+
+    Args:
+        app: An open app; it must stay open as long as this serves.
+        url: Where clients reach it, as the card says it.
+        middleware: Goes around everything, the first outermost.
+    """
+    card = agent_card(app.agent, url)
+    door, builder = FrontDoor(app, card), CallerContextBuilder()
+    return Starlette(
+        routes=[
+            *create_agent_card_routes(card, cache_control=CARD_CACHE),
+            *framed(create_jsonrpc_routes(door, "/", builder, enable_v0_3_compat=True)),
+            *framed(create_rest_routes(door, builder, enable_v0_3_compat=True)),
+        ],
+        middleware=list(middleware),
+    )

@@ -1,0 +1,72 @@
+"""Following a task: the task as of an event, then every event after it, from the store's log.
+
+A stream is a reader at its own pace: it holds one page of the log and asks for the next when the client has taken that.
+So a client that never reads costs a page and a connection, and nobody waits for it; one that takes nothing for
+STREAM_STALL_S is cut (`wire.py`) and goes on later from the last number that it saw. Refused: a queue per subscriber
+that events are put into. It must be bounded, so somebody has to be cut when it is full, also one who only blinked; and
+it loses the events with its process.
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import cast
+
+from a2a.types.a2a_pb2 import Task
+
+from perdure.a2a.caller import Told
+from perdure.a2a.tasks import Found, TaskReader
+from perdure.a2a.translate import TaskView, Update
+from perdure.app.app import App
+from perdure.core.ports import StoredEvent
+
+
+class Streams:
+    """Follows tasks of one agent."""
+
+    def __init__(self, app: App, reader: TaskReader) -> None:
+        self._app = app
+        self._reader = reader
+
+    async def follow(
+        self, found: Found, after: int | None, told: Told, history_length: int | None = None
+    ) -> AsyncGenerator[Task | Update, None]:
+        """Yield the task as of event `after` (None: as it is now), then each event, until its terminal state (P6).
+
+        A number that the task has not reached yet is taken for the last one that it has.
+        """
+        view = await self._reader.view(found, after)
+        told.number = view.number
+        yield await self._reader.task(view, history_length)
+        if view.terminal:
+            return
+        async with aclosing(self._tail(view)) as events:
+            async for stored in events:
+                update = view.take(stored)
+                told.number = view.number
+                yield update
+
+    async def as_of(self, found: Found, number: int) -> TaskView:
+        """Return the task as of that event, once it is in the store."""
+        view = await self._reader.view(found, number)
+        if view.number < number and not view.terminal:
+            async with aclosing(self._tail(view)) as events:
+                async for stored in events:
+                    view.take(stored)
+                    if view.number >= number:
+                        break
+        return view
+
+    async def until_rest(self, found: Found, after: int) -> TaskView:
+        """Wait until the task is terminal or waits for its sender by an event past `after`; return it as of that."""
+        view = await self._reader.view(found, after)
+        if view.terminal:
+            return view
+        async with aclosing(self._tail(view)) as events:
+            async for stored in events:
+                view.take(stored)
+                if view.rests and stored.event.kind == "task.status":
+                    break
+        return view
+
+    def _tail(self, view: TaskView) -> AsyncGenerator[StoredEvent, None]:
+        return cast(AsyncGenerator[StoredEvent, None], self._app.store.tail(view.task_id, view.number))

@@ -1,0 +1,183 @@
+"""From a task's event log to A2A: the task as of any event, and each event as one update.
+
+A `TaskView` takes events in the order of their numbers. After event n it *is* the task as of n, and what `take`
+returned for n is the one update that brings a client there. So a stream may begin at any number with the task as of it,
+and what follows fits; nothing but the log is needed for that, and two servers say the same.
+
+What becomes what:
+
+- A reply that asks for nothing more is an artifact, `turn-N`, whole. One that asks for tools is a message of the agent
+  in the status, as are questions to a person and the reasons of an unanswered end. A status' message goes into the
+  history when another one takes its place.
+- `task.status` moves the status. Every other event is an update of the status as it is: A2A has no other place for it,
+  and a client that counts (`generation`) must get every number.
+
+Pure: no clock, no store. Blobs of messages are asked for by digest (`blobs`), and given to `task`.
+"""
+
+from typing import Final
+
+from a2a.types.a2a_pb2 import (
+    Artifact,
+    Part,
+    Role,
+    Task,
+    TaskArtifactUpdateEvent,
+    TaskState,
+    TaskStatus,
+    TaskStatusUpdateEvent,
+)
+from a2a.types.a2a_pb2 import Message as A2AMessage
+from pydantic import JsonValue
+
+from perdure.a2a import extension
+from perdure.a2a.incoming import blobs_of, restored
+from perdure.core.content import Message, ModelEntry, ModelReply, UserEntry
+from perdure.core.ports import StoredEvent
+from perdure.core.state import TERMINAL
+from perdure.core.state import TaskStatus as State
+
+Update = TaskStatusUpdateEvent | TaskArtifactUpdateEvent
+
+STATES: Final[dict[State, TaskState]] = {
+    "submitted": TaskState.TASK_STATE_SUBMITTED,
+    "working": TaskState.TASK_STATE_WORKING,
+    "input_required": TaskState.TASK_STATE_INPUT_REQUIRED,
+    "completed": TaskState.TASK_STATE_COMPLETED,
+    "failed": TaskState.TASK_STATE_FAILED,
+    "canceled": TaskState.TASK_STATE_CANCELED,
+}
+
+WORDS: Final = {
+    "stopped": "The run was stopped. The next message goes on from here.",
+    "budget": "The run used up its budget. The next message goes on from here.",
+}
+"""What a person reads of an end whose event brings no text."""
+
+
+class TaskView:
+    """A task as of its event `number`; as of 0 it was accepted and nothing happened yet."""
+
+    def __init__(self, task_id: str, context_id: str, created_at_ms: int) -> None:
+        self.task_id = task_id
+        self.context_id = context_id
+        self.number = 0
+        self.state: State = "submitted"
+        self._status = TaskStatus(state=STATES["submitted"])
+        self._status.timestamp.FromMilliseconds(created_at_ms)
+        self._history: list[A2AMessage | Message] = []
+        self._known: set[str] = set()
+        self._artifacts: list[Artifact] = []
+        self._answer = ""
+
+    @property
+    def terminal(self) -> bool:
+        """Whether the task has ended."""
+        return self.state in TERMINAL
+
+    @property
+    def rests(self) -> bool:
+        """Whether the task has ended or waits for whoever gave it."""
+        return self.terminal or self.state == "input_required"
+
+    def say(self, message: Message) -> None:
+        """Take a message that is accepted but in no event yet; when its event comes, it is the same message."""
+        if message.message_id not in self._known:
+            self._known.add(message.message_id)
+            self._history.append(message)
+
+    def take(self, stored: StoredEvent) -> Update:
+        """Go on to the next event and return the update that it is to a client."""
+        event = stored.event
+        self.number = event.number
+        artifact: Artifact | None = None
+        match event.kind:
+            case "message.admitted" | "help.answered":
+                if isinstance(stored.subject, UserEntry):
+                    self.say(stored.subject.message)
+            case "message.promoted":
+                for entry in stored.entries:
+                    if isinstance(entry, UserEntry):
+                        self.say(entry.message)
+            case "model.answered":
+                for entry in stored.entries:
+                    if isinstance(entry, ModelEntry):
+                        artifact = self._reply(entry.reply, event.turn)
+            case "task.status":
+                self._move(stored)
+        fields = {"generation": str(event.number), "kind": event.kind, "run": event.run, "turn": event.turn}
+        return self._update(artifact, {**fields, **extension.told(event.data)})
+
+    def _update(self, artifact: Artifact | None, fields: dict[str, JsonValue]) -> Update:
+        update: Update
+        if artifact is None:
+            update = TaskStatusUpdateEvent(task_id=self.task_id, context_id=self.context_id, status=self._status)
+        else:
+            update = TaskArtifactUpdateEvent(
+                task_id=self.task_id, context_id=self.context_id, artifact=artifact, last_chunk=True
+            )
+        extension.put(update.metadata, fields)
+        return update
+
+    def _reply(self, reply: ModelReply, turn: int) -> Artifact | None:
+        if not reply.text.strip():
+            return None
+        if reply.calls or reply.finish != "stop":
+            self._set_status(self._said(reply.text))
+            return None
+        self._answer = reply.text
+        artifact = Artifact(artifact_id=f"turn-{turn}", name="answer", parts=[Part(text=reply.text)])
+        self._artifacts.append(artifact)
+        return artifact
+
+    def _move(self, stored: StoredEvent) -> None:
+        event = stored.event
+        state, reason = str(event.data.get("state")), str(event.data.get("reason") or "")
+        if state not in STATES:
+            return
+        self.state = state
+        text = str(event.data.get("message") or "") or WORDS.get(reason, "")
+        if reason == "answered":
+            text = self._answer
+        elif not text and reason and state != "completed":
+            text = f"The task is {state.replace('_', ' ')}: {reason}."
+        self._set_status(self._said(text) if text else None)
+        self._status.timestamp.FromMilliseconds(event.at_ms)
+
+    def _set_status(self, message: A2AMessage | None) -> None:
+        """Take a status with this message; its time is that of the latest state, by which tasks are listed."""
+        if self._status.HasField("message"):
+            self._history.append(self._status.message)
+        self._status = TaskStatus(state=STATES[self.state], message=message, timestamp=self._status.timestamp)
+
+    def _said(self, text: str) -> A2AMessage:
+        return A2AMessage(
+            message_id=f"{self.task_id}-{self.number}",
+            task_id=self.task_id,
+            context_id=self.context_id,
+            role=Role.ROLE_AGENT,
+            parts=[Part(text=text)],
+        )
+
+    # --- the whole ----------------------------------------------------------------------------------------------
+
+    def _latest(self, history_length: int | None) -> list[A2AMessage | Message]:
+        if history_length is None:
+            return self._history
+        return self._history[-history_length:] if history_length else []
+
+    def blobs(self, history_length: int | None) -> set[str]:
+        """Return the digests of the blobs that `task` needs for that much history."""
+        found: set[str] = set()
+        return found.union(*(blobs_of(each) for each in self._latest(history_length) if isinstance(each, Message)))
+
+    def task(self, history_length: int | None, blobs: dict[str, bytes], *, artifacts: bool = True) -> Task:
+        """Return the task with its latest `history_length` messages (None: all), 0 for none (A2A 3.2.4)."""
+        task = Task(id=self.task_id, context_id=self.context_id, status=self._status)
+        for each in self._latest(history_length):
+            message = each if isinstance(each, A2AMessage) else restored(each, self.task_id, self.context_id, blobs)
+            task.history.append(message)
+        if artifacts:
+            task.artifacts.extend(self._artifacts)
+        extension.put(task.metadata, {"generation": str(self.number)})
+        return task

@@ -1,0 +1,90 @@
+"""What HTTP adds to an operation's answer, around the SDK's endpoints.
+
+- each event of a stream carries its number as the SSE `id`, so that a browser's EventSource resumes by itself;
+- a client that takes nothing from its stream for STREAM_STALL_S is cut: it goes on from its last number;
+- an operation that could not be served now is a 503 with Retry-After, whatever the binding says in its body;
+- the extensions that were asked for and are known are named in the answer (A2A 4.6).
+
+The SDK pulls one event, hands it on, and pulls the next only when the client has taken it. So the number that the
+handler noted last is that of the event in hand; that is all that this file relies on.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, Final
+
+from a2a.extensions.common import HTTP_EXTENSION_HEADER, get_requested_extensions
+from a2a.types.a2a_pb2 import TaskState
+from sse_starlette.event import ServerSentEvent
+from sse_starlette.sse import EventSourceResponse
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from perdure.a2a import extension
+from perdure.a2a.caller import Told, told_on
+from perdure.core import limits
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+UNAVAILABLE: Final = 503
+
+
+def framed(routes: Sequence[BaseRoute]) -> list[Route]:
+    """Return these routes with what HTTP adds. Mounted ones (tenants) are left out: there is one agent here."""
+    return [
+        Route(route.path, endpoint=_framed(route.endpoint), methods=sorted(route.methods or ()))
+        for route in routes
+        if isinstance(route, Route)
+    ]
+
+
+def _framed(endpoint: Endpoint) -> Endpoint:
+    async def frame(request: Request) -> Response:
+        told = told_on(request)
+        told.unknown_state = await _unknown_state(request)
+        response = await endpoint(request)
+        if isinstance(response, EventSourceResponse):
+            response.send_timeout = limits.STREAM_STALL_S
+            response.body_iterator = _numbered(response.body_iterator, told)
+        elif told.retry_after_s is not None:
+            response.status_code = UNAVAILABLE
+            response.headers["Retry-After"] = str(told.retry_after_s)
+        if extension.URI in get_requested_extensions(request.headers.getlist(HTTP_EXTENSION_HEADER)):
+            response.headers[HTTP_EXTENSION_HEADER] = extension.URI
+        return response
+
+    return frame
+
+
+async def _unknown_state(request: Request) -> str | None:
+    """Return the status filter of a ListTasks that names no state: parsed leniently, it would filter nothing."""
+    named: object = request.query_params.get("status")
+    if request.method == "POST":
+        try:
+            body = await request.json()
+        except ValueError:
+            return None  # the binding says so
+        listing = isinstance(body, dict) and body.get("method") == "ListTasks"
+        params = body.get("params") if listing else None
+        named = params.get("status") if isinstance(params, dict) else None
+    known = frozenset(TaskState.keys())
+    return named if isinstance(named, str) and named not in known and not named.isdecimal() else None
+
+
+async def _numbered(events: Any, told: Told) -> AsyncIterator[Any]:
+    try:
+        async for event in events:
+            if told.number is None:
+                yield event
+            elif isinstance(event, dict) and event.get("event") != "error":
+                yield {**event, "id": str(told.number)}
+            elif isinstance(event, str):
+                yield {"data": event, "id": str(told.number)}
+            elif isinstance(event, ServerSentEvent) and event.event is None:
+                event.id = str(told.number)
+                yield event
+            else:
+                yield event
+    finally:
+        if hasattr(events, "aclose"):
+            await events.aclose()

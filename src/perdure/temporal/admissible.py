@@ -1,0 +1,59 @@
+"""What a task takes in, and how it says no: checked before a message becomes an event."""
+
+from temporalio.exceptions import ApplicationError
+
+from perdure.core import limits
+from perdure.core.content import DataPart, Message, TextPart, UserEntry
+from perdure.core.digests import body_of, canonical, digest, safe_text
+from perdure.core.errors import InvalidInput, PerdureError
+from perdure.core.state import HelpRequest, TaskState
+from perdure.temporal.contracts import InboxItem
+
+
+def message_digest(message: Message) -> str:
+    """Return the digest that names a message's content: that of its transcript entry."""
+    return digest(body_of(UserEntry(message=message)))
+
+
+def refuse_unstorable(message: Message) -> None:
+    """Raise for a message that no store takes: once admitted it would hold up every later write of its task."""
+    name = message.message_id
+    if not 0 < len(name) <= limits.MESSAGE_ID_CHARS_MAX or safe_text(name) != name:
+        problem = f"must have 1 to {limits.MESSAGE_ID_CHARS_MAX} characters, no NUL and no lone surrogate among them"
+        raise InvalidInput("message_id", problem)
+    if len(message.parts) > limits.MESSAGE_PARTS_MAX:
+        raise InvalidInput("parts", f"are {len(message.parts)}, at most {limits.MESSAGE_PARTS_MAX} are taken")
+    try:
+        message_digest(message)
+    except ValueError as error:
+        raise InvalidInput("parts", f"hold what is not JSON in UTF-8 ({error})") from error
+
+
+def refusal(error: PerdureError) -> ApplicationError:
+    """Turn a refusal into an update's failure; its type is the error's code."""
+    return ApplicationError(str(error), type=error.code, non_retryable=True)
+
+
+def question_for(state: TaskState, item: InboxItem) -> HelpRequest | None:
+    """Return the open question that a message answers; None for one that answers none."""
+    if not item.answers or (not state.help and item.help_id is None):
+        return None
+    for request in state.help:
+        if item.help_id in {None, request.help_id}:
+            return request
+    open_ids = ", ".join(request.help_id for request in state.help) or "none"
+    raise InvalidInput("help_id", f"{item.help_id!r} is not an open question of this task; open ones: {open_ids}")
+
+
+def words_of(message: Message) -> str:
+    """Return a message as the words of an answer; raises `InvalidInput` for one that holds what is no words."""
+    words: list[str] = []
+    for part in message.parts:
+        match part:
+            case TextPart(text=text):
+                words.append(text)
+            case DataPart(data=data):
+                words.append(canonical(data).decode())
+            case _:
+                raise InvalidInput("parts", "a question is answered in words; send files in a message after it")
+    return safe_text("\n".join(words))
