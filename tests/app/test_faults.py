@@ -72,7 +72,7 @@ def test_each_of_several_faults_happens_once(tmp_path: Path) -> None:
 def test_an_armed_worker_says_so(caplog: pytest.LogCaptureFixture) -> None:
     with armed({"PERDURE_FAULT": "tool.begun:refund@2"}):
         pass
-    assert "this worker kills itself at tool.begun:refund@2" in caplog.text
+    assert "this process kills itself at tool.begun:refund@2" in caplog.text
 
 
 def test_a_file_without_a_folder_is_refused(tmp_path: Path) -> None:

@@ -32,10 +32,14 @@ async def taken_in(given: A2AMessage, store: Store) -> Message:
     Raises A2A's errors for what no task could take, and `StoreUnavailable`.
     """
     _refuse(given)
-    parts = tuple([await _part(f"message.parts[{i}]", part, store) for i, part in enumerate(given.parts)])
+    room = limits.MESSAGE_INLINE_BYTES_MAX
+    parts: list[Part] = []
+    for i, part in enumerate(given.parts):
+        parts.append(await _part(f"message.parts[{i}]", part, min(room, limits.BLOB_BYTES_MIN), store))
+        room -= _inline_bytes(parts[-1])
     if not any(_says_something(part) for part in parts):
         raise invalid("message.parts", "hold nothing; send text, data or a file")
-    return Message(message_id=given.message_id, parts=parts, envelope=_envelope(given))
+    return Message(message_id=given.message_id, parts=tuple(parts), envelope=_envelope(given))
 
 
 def restored(message: Message, task_id: str, context_id: str, blobs: dict[str, bytes]) -> A2AMessage:
@@ -67,17 +71,17 @@ def _refuse(given: A2AMessage) -> None:
         raise invalid("message.parts", f"are {len(given.parts)}, at most {limits.MESSAGE_PARTS_MAX} are taken")
 
 
-async def _part(field: str, part: A2APart, store: Store) -> Part:
+async def _part(field: str, part: A2APart, room: int, store: Store) -> Part:
     match part.WhichOneof("content"):
         case "text":
             text = safe_text(part.text)
-            if len(text.encode()) < limits.BLOB_BYTES_MIN:
+            if len(text.encode()) < room:
                 return TextPart(text=text)
             return await _blob(field, text.encode(), part.media_type or TEXT, part.filename, store)
         case "data":
             data = safe_json(MessageToDict(part.data))
             encoded = _encoded(field, data)
-            if len(encoded) < limits.BLOB_BYTES_MIN:
+            if len(encoded) < room:
                 return DataPart(data=data)
             return await _blob(field, encoded, part.media_type or JSON, part.filename, store)
         case "raw":
@@ -102,6 +106,16 @@ async def _blob(field: str, data: bytes, media_type: str, name: str, store: Stor
         raise invalid(field, f"has {len(data)} bytes, at most {limits.BLOB_BYTES_MAX} are taken; send a URL")
     digest = await store.put_blob(data, safe_text(media_type))
     return FilePart(media_type=safe_text(media_type), name=safe_text(name) or None, blob=digest)
+
+
+def _inline_bytes(part: Part) -> int:
+    match part:
+        case TextPart(text=text):
+            return len(text.encode())
+        case DataPart(data=data):
+            return len(canonical(data))
+        case _:
+            return 0
 
 
 def _says_something(part: Part) -> bool:

@@ -27,7 +27,7 @@ from perdure.a2a.task_ids import derived_ids, fresh_ids
 from perdure.a2a.tasks import Found, TaskReader, header_of
 from perdure.app.app import App
 from perdure.app.clock import now_ms
-from perdure.core import limits
+from perdure.core import faults, limits
 from perdure.core.content import Lane, Message
 from perdure.core.digests import safe_text
 from perdure.core.errors import InvalidInput, MessageConflict, StoreUnavailable
@@ -77,8 +77,10 @@ class Sending:
             await self._app.client.start(start)
         except InvalidInput:
             return await self._again(task_id, context_id, message, caller)
+        faults.reach("send.started", task_id)
         found = Found(header_of(start), created_at_ms=now_ms(), messages=start.messages)
         await self._show(found)
+        faults.reach("send.shown", task_id)
         return Accepted(found, after=0)
 
     async def _show(self, found: Found) -> None:
@@ -94,6 +96,7 @@ class Sending:
         found = await self._reader.find(task_id, caller)
         digest = message_digest(message)
         if found.messages:
+            await self._show(found)
             known = {each.message_id: message_digest(each) for each in found.messages}.get(message.message_id)
         else:
             admission = await self._app.store.admission(task_id, message.message_id)
@@ -114,7 +117,7 @@ class Sending:
             return await self._known(found, message)
         fields = extension.asked(given.metadata)
         item = InboxItem(message=message, lane=_lane(fields), answers=True, help_id=_help_id(fields))
-        receipt = await self._app.client.send(given.task_id, item)
+        receipt = await self._app.inboxes.send(given.task_id, item)
         return Accepted(found, after=(receipt.number or 1) - 1)
 
     async def _known(self, found: Found, message: Message) -> Accepted:

@@ -69,10 +69,10 @@ class TaskReader:
         if row is not None and row.last_number > 0:
             found = Found(row.header, row.state, row.last_number, row.created_at_ms)
             return found if row.header.agent_id == agent_id else None
-        start = await self._app.client.started_with(task_id)
-        if start is None or start.agent.agent_id != agent_id:
+        begun = await self._app.client.started_with(task_id)
+        if begun is None or begun[0].agent.agent_id != agent_id:
             return None
-        created_at_ms = row.created_at_ms if row is not None else 0
+        start, created_at_ms = begun
         return Found(header_of(start), created_at_ms=created_at_ms, messages=start.messages)
 
     async def view(self, found: Found, upto: int | None = None) -> TaskView:

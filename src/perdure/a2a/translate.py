@@ -7,8 +7,8 @@ and what follows fits; nothing but the log is needed for that, and two servers s
 What becomes what:
 
 - A reply that asks for nothing more is an artifact, `turn-N`, whole. One that asks for tools is a message of the agent
-  in the status, as are questions to a person and the reasons of an unanswered end. A status' message goes into the
-  history when another one takes its place.
+  in the status, as are questions to a person and the reasons of an unanswered end. It goes into the history before
+  what is said next.
 - `task.status` moves the status. Every other event is an update of the status as it is: A2A has no other place for it,
   and a client that counts (`generation`) must get every number.
 
@@ -84,6 +84,7 @@ class TaskView:
         """Take a message that is accepted but in no event yet; when its event comes, it is the same message."""
         if message.message_id not in self._known:
             self._known.add(message.message_id)
+            self._keep_status_message()
             self._history.append(message)
 
     def take(self, stored: StoredEvent) -> Update:
@@ -105,7 +106,12 @@ class TaskView:
                         artifact = self._reply(entry.reply, event.turn)
             case "task.status":
                 self._move(stored)
-        fields = {"generation": str(event.number), "kind": event.kind, "run": event.run, "turn": event.turn}
+        fields: dict[str, JsonValue] = {
+            "generation": str(event.number),
+            "kind": event.kind,
+            "run": event.run,
+            "turn": event.turn,
+        }
         return self._update(artifact, {**fields, **extension.told(event.data)})
 
     def _update(self, artifact: Artifact | None, fields: dict[str, JsonValue]) -> Update:
@@ -146,9 +152,15 @@ class TaskView:
 
     def _set_status(self, message: A2AMessage | None) -> None:
         """Take a status with this message; its time is that of the latest state, by which tasks are listed."""
-        if self._status.HasField("message"):
-            self._history.append(self._status.message)
+        self._keep_status_message()
         self._status = TaskStatus(state=STATES[self.state], message=message, timestamp=self._status.timestamp)
+
+    def _keep_status_message(self) -> None:
+        """Move what the agent said into the history, once: before what is said next, by whomever."""
+        message = self._status.message
+        if self._status.HasField("message") and message.message_id not in self._known:
+            self._known.add(message.message_id)
+            self._history.append(message)
 
     def _said(self, text: str) -> A2AMessage:
         return A2AMessage(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from perdure.app.agent import Agent
 from perdure.app.clock import now_ms
 from perdure.app.faults import armed
+from perdure.app.inboxes import Inboxes
 from perdure.app.loading import refuse_while_importing
 from perdure.app.messages import new_id, new_message
 from perdure.app.settings import Settings
@@ -43,6 +44,8 @@ class App:
         """Set when the worker in this process cannot go on; None without one."""
         self.client = client
         """Temporal's side of tasks."""
+        self.inboxes = Inboxes(client)
+        """Messages on their way to tasks that exist."""
 
     async def send(
         self,
@@ -145,7 +148,9 @@ async def opened(agent: Agent, where: Settings, member: Member | None, drain_s: 
                 client, queue, activities, member.identity, drain_s, part=member.part, interceptors=noting
             )
             failed = await stack.enter_async_context(working)
-        yield App(agent, store, TaskClient(client, queue), failed)
+        app = App(agent, store, TaskClient(client, queue), failed)
+        stack.push_async_callback(app.inboxes.close)
+        yield app
 
 
 async def _close_model(opened: object, given: object) -> None:

@@ -79,7 +79,7 @@ def armed(environment: Mapping[str, str]) -> Iterator[None]:
     once = Path(environment[ONCE]) if environment.get(ONCE) else None
     if once is not None and not once.parent.is_dir():
         raise ConfigurationError(ONCE, f"{once.parent} is no folder; name a file in one that exists")
-    _log.warning("%s: this worker kills itself at %s", FIELD, ", ".join(map(str, faults)))
+    _log.warning("%s: this process kills itself at %s", FIELD, ", ".join(map(str, faults)))
     killer = Killer(faults, once)
     install(killer)
     try:

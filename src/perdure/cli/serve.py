@@ -23,6 +23,7 @@ import uvicorn
 from perdure.a2a.server import asgi
 from perdure.app.agent import Agent
 from perdure.app.app import App, open_app
+from perdure.app.faults import armed
 from perdure.app.loading import load_agent
 from perdure.app.newborn import LOG_FORMAT
 from perdure.app.settings import Settings
@@ -71,7 +72,7 @@ def serve(
     logging.getLogger("a2a").setLevel(logging.ERROR)  # a client's mistake is told to the client
     loaded = load_agent(agent)
     remember(settings, loaded.id, Origin(agent, Path.cwd()))
-    with contextlib.closing(_listener(host, port)) as listener, contextlib.suppress(Interrupted):
+    with contextlib.closing(_listener(host, port)) as listener, contextlib.suppress(Interrupted), armed(os.environ):
         door = _Door(loaded, listener, url or _url(host, listener), as_json)
         fleet = None
         if worker:

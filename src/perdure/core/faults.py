@@ -4,9 +4,9 @@ Every promise is broken, if at all, between two facts that are recorded in two p
 ledger does not know, the store has it and the workflow was not told. A sleep and a random kill hit such a moment once
 in a thousand times; a named point hits it each time.
 
-The code says where it is with `reach`, which does nothing unless a hook was installed. Only a worker that was started
-with `PERDURE_FAULT` installs one (`app/faults.py`); it kills its own process there. In workflow code a point is
-reached through `temporal.fault_points`, which stays silent while history is replayed.
+The code says where it is with `reach`, which does nothing unless a hook was installed. Only a worker or a server that
+was started with `PERDURE_FAULT` installs one (`app/faults.py`); it kills its own process there. In workflow code a
+point is reached through `temporal.fault_points`, which stays silent while history is replayed.
 """
 
 import re
@@ -37,6 +37,8 @@ POINTS: dict[str, str] = {
     "emit_event.after": "rows are in the store, and the workflow was not told",
     "persist.before": "an end or a fence has arrived at a worker, and is not in the store",
     "persist.after": "an end or a fence is in the store, and the workflow was not told",
+    "send.started": "a client's first message has started its task, and the server has written no row of it",
+    "send.shown": "the task of a client's first message is listed, and the client was not told",
     "store.committed": "any transaction of the store has committed, and its caller was not told",
 }
 """Every point, and what is true there."""

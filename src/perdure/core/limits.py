@@ -37,6 +37,9 @@ ONCE_RESULT_BYTES_MAX = 16 * KIB
 SHOWN_CALL_BYTES_MAX = 1 * KIB
 """A call as a person is asked about it; it is held in the state while the call is open."""
 
+MESSAGE_INLINE_BYTES_MAX = 256 * KIB
+"""Texts and data of one message that travel in it; what comes beyond goes by blob, however small (P7)."""
+
 MESSAGE_PARTS_MAX = 64
 """Parts of one message."""
 

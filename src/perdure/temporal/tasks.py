@@ -67,10 +67,10 @@ class TaskClient:
         except RPCError as error:
             raise _unavailable(error) from error
 
-    async def started_with(self, task_id: str) -> TaskStart | None:
-        """Return what a task was started with, from its history; None where there is none. Needs no worker.
+    async def started_with(self, task_id: str) -> tuple[TaskStart, int] | None:
+        """Return what a task was started with, and when in ms, from its history; None where there is none.
 
-        This is what is known of a task that no worker has touched yet.
+        This is what is known of a task that no worker has touched yet, and needs none.
         """
         try:
             async for event in self._client.get_workflow_handle(task_id).fetch_history_events(page_size=1):
@@ -78,7 +78,7 @@ class TaskClient:
                 if started.workflow_type.name != TASK_WORKFLOW:
                     return None
                 (start,) = await self._client.data_converter.decode(started.input.payloads, [TaskStart])
-                return cast(TaskStart, start)
+                return cast(TaskStart, start), event.event_time.ToMilliseconds()
         except RPCError as error:
             if error.status == RPCStatusCode.NOT_FOUND:
                 return None
