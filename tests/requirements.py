@@ -34,6 +34,10 @@ REQUIREMENTS: dict[str, Requirement] = {
             "temporal/test_store_failures.py::test_a_send_says_at_once_that_the_store_fails_and_a_resend_tells",
             "crash/test_points.py::test_killed_at",
             "crash/test_commits.py::test_killed_after_every_commit",
+            "a2a/test_served.py::test_a_server_killed_while_it_accepts_leaves_neither_ghost_nor_orphan",
+            "a2a/test_served.py::test_a_message_that_was_accepted_is_there_at_once_and_runs_when_a_worker_comes",
+            "a2a/test_operations.py::test_a_question_is_answered_by_a_message_once",
+            "a2a/test_operations.py::test_many_messages_at_once_arrive_once_each_in_few_updates",
         ),
     ),
     "P2": Requirement(
@@ -140,6 +144,8 @@ REQUIREMENTS: dict[str, Requirement] = {
             "store/test_concurrency.py::test_rows_written_in_any_order_at_once_leave_no_gap",
             "crash/test_points.py::test_killed_at",
             "crash/test_commits.py::test_killed_after_every_commit",
+            "a2a/test_served.py::test_a_client_misses_nothing_while_everything_is_killed",
+            "a2a/test_operations.py::test_a_stream_begins_with_the_task_and_misses_no_number",
         ),
     ),
     "P7": Requirement(

@@ -11,7 +11,6 @@ from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from perdure import App
-from perdure.a2a.server import asgi
 
 URL = "http://agent.test"
 Json = dict[str, Any]
@@ -76,7 +75,7 @@ class Desk:
 
 @contextlib.asynccontextmanager
 async def desk(app: App) -> AsyncIterator[Desk]:
-    transport = httpx.ASGITransport(asgi(app, URL, middleware=[Middleware(Named)]))
+    transport = httpx.ASGITransport(app.asgi(URL, middleware=[Middleware(Named)]))
     async with httpx.AsyncClient(transport=transport, base_url=URL, headers={"A2A-Version": "1.0"}, timeout=30) as http:
         yield Desk(http)
 

@@ -5,8 +5,9 @@ import contextlib
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from perdure.app.agent import Agent
 from perdure.app.clock import now_ms
@@ -27,6 +28,10 @@ from perdure.temporal.contracts import TaskStart
 from perdure.temporal.in_hand import Board, InHand
 from perdure.temporal.tasks import TaskClient
 from perdure.temporal.worker import WorkerPart, running_worker
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.middleware import Middleware
 
 
 def worker_identity() -> str:
@@ -79,6 +84,17 @@ class App:
             agent=self.agent.spec(),
             messages=(message,),
         )
+
+    def asgi(self, url: str, *, middleware: "Sequence[Middleware]" = ()) -> "Starlette":
+        """Return the A2A server of this app's agent, to be mounted or run by itself; needs the app to stay open.
+
+        Args:
+            url: Where clients reach it, as its card says it; with the prefix it is mounted under.
+            middleware: Goes around everything; what sets the request's `user` decides who calls.
+        """
+        from perdure.a2a.server import asgi  # noqa: PLC0415 - a server's imports are for those who serve
+
+        return asgi(self, url, middleware=middleware)
 
     def task(self, task_id: str) -> Task:
         """Return a handle on a task, which need not exist yet."""

@@ -20,7 +20,6 @@ from typing import Annotated, Final
 import typer
 import uvicorn
 
-from perdure.a2a.server import asgi
 from perdure.app.agent import Agent
 from perdure.app.app import App, open_app
 from perdure.app.faults import armed
@@ -121,7 +120,7 @@ async def _serve(door: _Door, fleet: Fleet | None, settings: Settings) -> None:
 async def _answer(door: _Door, app: App) -> None:
     """Answer requests until cancelled; then end those under way, within GRACE_S."""
     config = uvicorn.Config(
-        asgi(app, door.url),
+        app.asgi(door.url),
         log_level="warning",
         access_log=False,
         lifespan="off",
