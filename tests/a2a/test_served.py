@@ -1,7 +1,10 @@
 """`perdure serve` as real processes: killed whole while a client follows, and no number is missed."""
 
+import json
 import signal
+import socket
 
+import httpx
 import pytest
 
 from tests.a2a.house import House, number_in, said
@@ -71,3 +74,50 @@ def test_a_server_killed_while_it_accepts_leaves_neither_ghost_nor_orphan(house:
     conflict = house.rpc("SendMessage", {"message": said("other")}, **key)
     assert conflict["error"]["code"] == -32602
     assert conflict["error"]["data"][0]["metadata"]["code"] == "message_conflict"
+
+
+def test_a_client_that_leaves_changes_nothing_and_costs_nothing(house: House) -> None:
+    """B23: the task of a blocking send goes on without its client."""
+    house.open()
+    house.hold.touch()
+    with pytest.raises(httpx.ReadTimeout):
+        house.client.post("/message:send", json={"message": said("ship")}, timeout=2)
+    (task,) = house.result("ListTasks", {})["tasks"]
+    assert task["status"]["state"] == "TASK_STATE_WORKING"
+    house.hold.unlink()
+    house.until(lambda: house.task(task["id"])["status"]["state"] == "TASK_STATE_COMPLETED", "the task is done")
+
+
+def test_a_client_that_never_reads_holds_nobody_up(house: House) -> None:
+    """B24."""
+    house.open()
+    body = json.dumps({"message": said("work")})
+    with socket.create_connection(("127.0.0.1", house.port)) as deaf:
+        lines = ["POST /message:stream HTTP/1.1", "Host: x", "A2A-Version: 1.0", f"Content-Length: {len(body)}"]
+        deaf.sendall("\r\n".join([*lines, "", body]).encode())
+        assert house.send("work", message_id="m-2")["status"]["state"] == "TASK_STATE_COMPLETED"
+        house.until(lambda: len(_completed(house)) == 2, "the deaf client's task is done too")
+
+
+def _completed(house: House) -> list[object]:
+    completed: list[object] = house.result("ListTasks", {"status": "TASK_STATE_COMPLETED"})["tasks"]
+    return completed
+
+
+def test_it_ends_in_order_while_clients_follow(house: House) -> None:
+    server = house.open()
+    house.hold.touch()
+    with house.stream("SendStreamingMessage", {"message": said("ship")}) as events:
+        next(events)
+        house.until(lambda: house.world_lines("begun"), "the tool has begun")
+        server.terminate()
+        house.hold.unlink()
+        last = max(number for number, _ in events)
+    assert server.wait(30) == 0, house.said
+    assert "Traceback" not in house.said
+    house.open()
+    task_id = house.result("ListTasks", {})["tasks"][0]["id"]
+    with house.stream("SubscribeToTask", {"id": task_id}, after=last - 1) as rest:
+        numbers = [number for number, _ in rest]
+    assert numbers[:2] == [last - 1, last]
+    assert numbers == list(range(last - 1, numbers[-1] + 1))

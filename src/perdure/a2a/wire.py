@@ -2,6 +2,7 @@
 
 - each event of a stream carries its number as the SSE `id`, so that a browser's EventSource resumes by itself;
 - a client that takes nothing from its stream for STREAM_STALL_S is cut: it goes on from its last number;
+- a client that has left is not answered, and nothing waits on its behalf any more;
 - an operation that could not be served now is a 503 with Retry-After, whatever the binding says in its body;
 - the extensions that were asked for and are known are named in the answer (A2A 4.6).
 
@@ -9,6 +10,7 @@ The SDK pulls one event, hands it on, and pulls the next only when the client ha
 handler noted last is that of the event in hand; that is all that this file relies on.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Final
 
@@ -27,6 +29,8 @@ from perdure.core import limits
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 UNAVAILABLE: Final = 503
+CLIENT_GONE: Final = 499
+"""Nobody reads it; it is what proxies log for a client that left."""
 
 
 def framed(routes: Sequence[BaseRoute]) -> list[Route]:
@@ -42,7 +46,7 @@ def _framed(endpoint: Endpoint) -> Endpoint:
     async def frame(request: Request) -> Response:
         told = told_on(request)
         told.unknown_state = await _unknown_state(request)
-        response = await endpoint(request)
+        response = await _while_there(request, endpoint)
         if isinstance(response, EventSourceResponse):
             response.send_timeout = limits.STREAM_STALL_S
             response.body_iterator = _numbered(response.body_iterator, told)
@@ -54,6 +58,23 @@ def _framed(endpoint: Endpoint) -> Endpoint:
         return response
 
     return frame
+
+
+async def _while_there(request: Request, endpoint: Endpoint) -> Response:
+    """Return the endpoint's response; stop waiting for it when the client has gone.
+
+    A send that waits for its task may wait for days. What it has accepted is durable and goes on (B23).
+    """
+    await request.body()  # what comes after it can only be the client's leaving
+    answering = asyncio.ensure_future(endpoint(request))
+    leaving = asyncio.ensure_future(request.receive())
+    try:
+        await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        return await answering if answering.done() else Response(status_code=CLIENT_GONE)
+    finally:
+        for each in (answering, leaving):
+            each.cancel()
+        await asyncio.gather(answering, leaving, return_exceptions=True)
 
 
 async def _unknown_state(request: Request) -> str | None:

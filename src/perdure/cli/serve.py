@@ -19,6 +19,7 @@ from typing import Annotated, Final
 
 import typer
 import uvicorn
+from sse_starlette.sse import AppStatus
 
 from perdure.app.agent import Agent
 from perdure.app.app import App, open_app
@@ -136,6 +137,7 @@ async def _answer(door: _Door, app: App) -> None:
     finally:
         telling.cancel()
         server.should_exit = True
+        AppStatus.should_exit = True  # what streams look at; it is this process's, which ends
         await asyncio.wait([serving])
 
 
