@@ -145,6 +145,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "crash/test_points.py::test_killed_at",
             "crash/test_commits.py::test_killed_after_every_commit",
             "a2a/test_served.py::test_a_client_misses_nothing_while_everything_is_killed",
+            "a2a/test_seeds.py::test_what_a_client_saw_is_exactly_one_to_n",
             "a2a/test_operations.py::test_a_stream_begins_with_the_task_and_misses_no_number",
         ),
     ),

@@ -122,11 +122,13 @@ class House:
         return self.result("GetTask", {"id": task_id})
 
     @contextlib.contextmanager
-    def stream(self, method: str, params: Json, after: int | None = None) -> Iterator[Iterator[tuple[int, Json]]]:
+    def stream(
+        self, method: str, params: Json, after: int | None = None, headers: dict[str, str] | None = None
+    ) -> Iterator[Iterator[tuple[int, Json]]]:
         """Yield the events of a stream as (SSE id, StreamResponse); it ends where the connection does."""
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        headers = {} if after is None else {"Last-Event-ID": str(after)}
-        with self.client.stream("POST", "/", json=body, headers=headers) as response:
+        named = {**(headers or {}), **({} if after is None else {"Last-Event-ID": str(after)})}
+        with self.client.stream("POST", "/", json=body, headers=named) as response:
             assert response.headers["content-type"].startswith("text/event-stream"), response.read()
             yield _events(response)
 
