@@ -156,6 +156,32 @@ async def test_a_stream_begins_with_the_task_and_misses_no_number(bench: Bench) 
         assert await client.reason("SubscribeToTask", {"id": "t-none"}) == "TASK_NOT_FOUND"
 
 
+async def test_the_task_as_of_a_number_and_what_follows_fit(bench: Bench) -> None:
+    """Whatever the number, a client that keeps the latest status and artifact is where the server is at the end."""
+
+    @tool(effect="read")
+    async def look() -> str:
+        """Look."""
+        return "seen"
+
+    agent = bench.agent(
+        call("look", text="A moment."), call("ask_participant", {"question": "So?"}), say("done"), tools=[look]
+    )
+    async with bench.app(agent) as app, desk(app) as client:
+        task = await client.send()
+        await client.send("so", message_id="m-2", taskId=task["id"])
+        whole = await client.task(task["id"])
+        for after in range(int(whole["metadata"][URI]["generation"])):
+            events = await client.stream("SubscribeToTask", {"id": task["id"]}, Last_Event_ID=str(after))
+            kept: Json = events[0][1]["task"]
+            for _, event in events[1:]:
+                if "statusUpdate" in event:
+                    kept["status"] = event["statusUpdate"]["status"]
+                else:
+                    kept.setdefault("artifacts", []).append(event["artifactUpdate"]["artifact"])
+            assert (kept["status"], kept["artifacts"]) == (whole["status"], whole["artifacts"])
+
+
 def _metadata(event: Json) -> Json:
     (update,) = event.values()
     metadata: Json = update["metadata"][URI]

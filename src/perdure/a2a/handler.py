@@ -98,8 +98,8 @@ class FrontDoor(RequestHandler):
             wanted = _history_length(params.configuration)
             self._refuse(params)
             accepted = await self._sending.accept(params, caller_of(context))
-            following = self._streams.follow(accepted.found, accepted.after, told_of(context), wanted)
-            async with aclosing(following) as updates:
+            view = await self._reader.view(accepted.found, accepted.after)
+            async with aclosing(self._streams.follow(view, told_of(context), wanted)) as updates:
                 async for update in updates:
                     yield update
 
@@ -139,12 +139,14 @@ class FrontDoor(RequestHandler):
             self._refuse_without_streaming()
             caller = caller_of(context)
             found = await self._reader.find(params.id, caller)
-            if found.terminal and (caller.after is None or caller.after >= found.last_number):
+            # A number that the task has not reached yet is taken for the last one that it has.
+            view = await self._reader.view(found, caller.after)
+            if view.terminal:
                 raise UnsupportedOperationError(
-                    message=f"task {params.id!r} is {found.state}; GetTask returns what became of it",
-                    data={"taskId": params.id, "state": found.state},
+                    message=f"task {params.id!r} is {view.state}; GetTask returns what became of it",
+                    data={"taskId": params.id, "state": view.state},
                 )
-            async with aclosing(self._streams.follow(found, caller.after, told_of(context))) as updates:
+            async with aclosing(self._streams.follow(view, told_of(context))) as updates:
                 async for update in updates:
                     yield update
 

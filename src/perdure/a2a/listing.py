@@ -1,11 +1,13 @@
 """ListTasks: a page of the caller's tasks, the one with the newest status first (A2A 3.1.4)."""
 
+import asyncio
 import base64
 import binascii
 import json
 from typing import Final
 
-from a2a.types.a2a_pb2 import ListTasksRequest, ListTasksResponse, TaskState
+from a2a.types.a2a_pb2 import ListTasksRequest, ListTasksResponse, Task, TaskState
+from a2a.utils.errors import TaskNotFoundError
 
 from perdure.a2a.caller import Caller
 from perdure.a2a.errors import invalid
@@ -36,9 +38,16 @@ async def listed(
     page = TaskPage(rows=(), total=0) if params.status in OTHERS else await app.store.find_tasks(query)
     shown = page.rows[:limit]
     response = ListTasksResponse(page_size=limit, total_size=page.total)
-    for row in shown:
-        view = await reader.view(await reader.find(row.header.task_id, caller))
-        response.tasks.append(await reader.task(view, history_length, artifacts=params.include_artifacts))
+
+    async def told(task_id: str) -> Task | None:
+        try:
+            view = await reader.view(await reader.find(task_id, caller))
+        except TaskNotFoundError:
+            return None  # gone since the page was read
+        return await reader.task(view, history_length, artifacts=params.include_artifacts)
+
+    tasks = await asyncio.gather(*(told(row.header.task_id) for row in shown))
+    response.tasks.extend(task for task in tasks if task is not None)
     if len(page.rows) > limit:
         response.next_page_token = _token((shown[-1].status_at_ms, shown[-1].header.task_id))
     return response

@@ -28,13 +28,9 @@ class Streams:
         self._reader = reader
 
     async def follow(
-        self, found: Found, after: int | None, told: Told, history_length: int | None = None
+        self, view: TaskView, told: Told, history_length: int | None = None
     ) -> AsyncGenerator[Task | Update, None]:
-        """Yield the task as of event `after` (None: as it is now), then each event, until its terminal state (P6).
-
-        A number that the task has not reached yet is taken for the last one that it has.
-        """
-        view = await self._reader.view(found, after)
+        """Yield the task as of the view, then each event after it, until its terminal state (P6)."""
         told.number = view.number
         yield await self._reader.task(view, history_length)
         if view.terminal:

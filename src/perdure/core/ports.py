@@ -290,6 +290,16 @@ class StoredEvent(Frozen):
     subject: Entry | None = None
 
 
+class ApiKey(Frozen):
+    """An API key as it is kept: without its secret, of which only the digest is known."""
+
+    key_id: str
+    principal: str
+    secret_digest: str
+    created_at_ms: int
+    revoked_at_ms: int | None = None
+
+
 class Store(Protocol):
     """What outlives a workflow. Every method is one transaction, and every write may be made twice.
 
@@ -371,6 +381,22 @@ class Store(Protocol):
 
     async def claim_context(self, context_id: str, principal: str, at_ms: int) -> None:
         """Keep a context for a principal; raises `InvalidInput` where it is another's. One without tasks is unseen."""
+        ...
+
+    async def add_key(self, key: ApiKey) -> None:
+        """Keep a new key; raises `InvalidInput` where its id is taken."""
+        ...
+
+    async def key(self, key_id: str) -> ApiKey | None:
+        """Return the key, revoked or not, or None."""
+        ...
+
+    async def keys(self) -> tuple[ApiKey, ...]:
+        """Return all keys, the oldest first."""
+        ...
+
+    async def revoke_key(self, key_id: str, at_ms: int) -> ApiKey | None:
+        """Revoke the key, for good, and return it; the first time stands. None where there is none."""
         ...
 
     async def effects(self, task_id: str) -> tuple[EffectRow, ...]:

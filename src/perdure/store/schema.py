@@ -12,7 +12,7 @@ A change here needs a new file in `migrations/versions` and its name in `REVISIO
 
 from sqlalchemy import BigInteger, Column, Index, LargeBinary, MetaData, Table, Text
 
-REVISIONS = ("0001", "0002")
+REVISIONS = ("0001", "0002", "0003")
 """Every revision of the schema, the oldest first; the last one is what this code works on."""
 
 VERSION_TABLE = "perdure_schema"
@@ -167,6 +167,17 @@ blobs = Table(
     _int("size_bytes"),
     Column("data", LargeBinary, nullable=False),
 )
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    _text("key_id", key=True),
+    _text("principal"),
+    _text("secret_digest"),
+    _int("created_at_ms"),
+    _int("revoked_at_ms", optional=True),
+)
+"""A revoked key stays, so that its id is never given out again and a list says when it ended."""
 
 revisions = Table(
     "revisions",

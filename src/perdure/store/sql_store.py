@@ -14,6 +14,7 @@ from perdure.core.effects import EffectRequest, Late
 from perdure.core.log import Batch
 from perdure.core.ports import (
     Admission,
+    ApiKey,
     ContextRow,
     EffectRow,
     Ledgered,
@@ -25,7 +26,7 @@ from perdure.core.ports import (
     TaskRow,
 )
 from perdure.core.state import TERMINAL
-from perdure.store import blobs, effect_ledger, model_ledger, reading
+from perdure.store import blobs, effect_ledger, key_rows, model_ledger, reading
 from perdure.store.backend import Backend, T
 from perdure.store.bodies import identifier
 from perdure.store.log_rows import check_batch, write_batch
@@ -134,6 +135,15 @@ class SqlStore:
         identifier("principal", principal)
         await self._write(lambda connection: claim_context(connection, context_id, principal, at_ms))
 
+    async def add_key(self, key: ApiKey) -> None:
+        """Keep a new key; raises `InvalidInput` where its id is taken."""
+        await self._write(lambda connection: key_rows.add_key(connection, key))
+
+    async def revoke_key(self, key_id: str, at_ms: int) -> ApiKey | None:
+        """Revoke the key, for good, and return it; the first time stands. None where there is none."""
+        identifier("key_id", key_id)
+        return await self._write(lambda connection: key_rows.revoke_key(connection, key_id, at_ms))
+
     async def put_blob(self, data: bytes, media_type: str) -> str:
         """Store bytes and return their SHA-256 digest."""
         return await self._write(lambda connection: blobs.put_blob(connection, data, media_type))
@@ -217,6 +227,15 @@ class SqlStore:
         """Return the start rows of the task's model calls, in the order of turn and attempt."""
         identifier("task_id", task_id)
         return await self._backend.read(lambda connection: model_ledger.read_model_calls(connection, task_id))
+
+    async def key(self, key_id: str) -> ApiKey | None:
+        """Return the key, revoked or not, or None."""
+        identifier("key_id", key_id)
+        return await self._backend.read(lambda connection: key_rows.read_key(connection, key_id))
+
+    async def keys(self) -> tuple[ApiKey, ...]:
+        """Return all keys, the oldest first."""
+        return await self._backend.read(key_rows.read_keys)
 
     async def get_blob(self, digest: str) -> bytes:
         """Return a blob; raises `KeyError` when there is none."""

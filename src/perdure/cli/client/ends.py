@@ -1,0 +1,191 @@
+"""When a client that follows a task is done, and with what; pure.
+
+`MessageEnd` is for one that sent a message. Its run is the one that its message was promoted into (or whose question it
+answered); what counts is that run's one end, and nothing that ends beside it: not the run before, which may fail just
+then, and not the next. While the message waits, an end without an answer parks it (R9), and so does a stop before its
+run: then it is not lost, and nothing happens to it until somebody sends another.
+
+`TaskEnd` is for one that watches: the task's terminal state, or the end of the run that was open.
+
+`StateEnd` is for servers that do not number. They have states and no runs, so the first rest after the message is its
+end; INPUT_REQUIRED is taken for a question, which is what A2A says it is.
+
+Each is fed in order. `end` is for good. `rest` is how it stands as long as nothing follows: whoever reads an old log
+sees rests that are long over, so it counts only at the last number that there is.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
+
+from perdure.cli.client.said import ASKING, TERMINAL, Said
+
+
+@dataclass(frozen=True)
+class End:
+    """How it came out. `reason` is the run's reason code, `message` says it in words, `question` is what is asked."""
+
+    outcome: Literal["answered", "unanswered", "waiting"]
+    state: str = ""
+    reason: str = ""
+    message: str = ""
+    answer: str = ""
+
+
+class Ending(Protocol):
+    """Decides when a client is done."""
+
+    end: End | None
+    rest: End | None
+
+    def take(self, said: Said) -> None:
+        """Take the next thing that was said."""
+        ...
+
+
+class MessageEnd:
+    """What becomes of one message."""
+
+    def __init__(self, message_id: str) -> None:
+        self.end: End | None = None
+        self.rest: End | None = None
+        self._message_id = message_id
+        self._run = 0
+        self._tail = 0
+        self._answer = ""
+        self._ended: End | None = None
+        self._questions: dict[str, str] = {}
+
+    def take(self, said: Said) -> None:
+        """Take the next event."""
+        if said.number is None:
+            return
+        if said.data.get("message_id") == self._message_id:
+            self._take_own(said)
+        match said.kind:
+            case "run.ended":
+                self._run_ended(said)
+            case "run.stopped_before_start" if self._waits:
+                self.rest = End("unanswered", reason="stopped", message="stopped before the run began")
+            case "help.requested":
+                self._questions[str(said.data.get("help_id"))] = said.text
+            case "help.answered" | "help.closed":
+                self._questions.pop(str(said.data.get("help_id")), None)
+            case "task.status":
+                self._status(said)
+            case _ if said.artifact and said.run == self._run:
+                self._answer = self._answer or said.text
+
+    @property
+    def _waits(self) -> bool:
+        return bool(self._tail) and not self._run
+
+    def _take_own(self, said: Said) -> None:
+        match said.kind:
+            case "message.admitted" | "message.moved":
+                self._tail, self.rest = said.number or 0, None
+            case "message.withdrawn":
+                self.end = End("unanswered", said.state, "withdrawn", "the message was taken back")
+            case "message.promoted" | "help.answered":
+                self._run, self._answer, self.rest = said.run, "", None
+
+    def _run_ended(self, said: Said) -> None:
+        answered = said.data.get("end") == "answered"
+        reason = str(said.data.get("reason", ""))
+        ended = End("answered" if answered else "unanswered", reason=reason or str(said.data.get("end")))
+        if self._run and said.run == self._run:
+            self._ended = ended  # its state and its words are in the status that follows
+        elif self._waits and not answered:
+            self.rest = ended
+
+    def _status(self, said: Said) -> None:
+        self.rest = None if self.rest is None else replace(self.rest, state=said.state, message=said.text)
+        if self._ended is not None:
+            answered = self._ended.outcome == "answered"
+            words = {"answer": self._answer or said.text} if answered else {"message": said.text}
+            self.end = replace(self._ended, state=said.state, reason="" if answered else self._ended.reason, **words)
+        elif said.state in TERMINAL:
+            listed = said.data.get("unprocessed")
+            unprocessed = isinstance(listed, list) and self._message_id in listed
+            reason = "unprocessed" if unprocessed else str(said.data.get("reason", ""))
+            self.end = End("unanswered", said.state, reason, said.text)
+        elif said.state == "input_required" and said.data.get("reason") == "help" and (self._run or self._tail):
+            question = next(iter(self._questions.values()), said.text)
+            self.rest = End("waiting", said.state, "help", question)
+        elif said.state == "input_required" and self._waits:
+            self.rest = self.rest or End("unanswered", said.state, str(said.data.get("reason", "")), said.text)
+        elif said.state == "working" and self._run:
+            self.rest = None
+
+
+class TaskEnd:
+    """What becomes of a task."""
+
+    def __init__(self) -> None:
+        self.end: End | None = None
+        self.rest: End | None = None
+        self._answer = ""
+        self._ended = ""
+
+    def take(self, said: Said) -> None:
+        """Take the next event."""
+        if said.number is None:
+            return
+        match said.kind:
+            case "message.promoted" | "run.started":
+                self._answer, self._ended = "", ""
+            case "run.ended":
+                self._ended = str(said.data.get("end"))
+            case "task.status":
+                self.end, self.rest = self._stands(said) if said.state in TERMINAL else None, None
+                if said.state == "input_required" and said.data.get("reason") != "help":
+                    self.rest = self._stands(said)
+            case _ if said.artifact:
+                self._answer = said.text
+
+    def _stands(self, said: Said) -> End:
+        reason = str(said.data.get("reason", ""))
+        if said.state == "completed" or reason == "answered":
+            return End("answered", said.state, answer=self._answer or said.text)
+        return End("unanswered", said.state, reason, said.text)
+
+
+class StateEnd:
+    """What becomes of a task of a server that does not number.
+
+    With `sent`, the task as it stood when the message came does not count, unless nothing follows.
+    """
+
+    def __init__(self, *, sent: bool) -> None:
+        self.end: End | None = None
+        self.rest: End | None = None
+        self._sent = sent
+        self._artifacts: dict[str, str] = {}
+        self._words = ""
+
+    def take(self, said: Said) -> None:
+        """Take what was said next."""
+        if said.kind == "message":
+            self.end = End("answered", answer=said.text)
+            return
+        if said.artifact:
+            before = self._artifacts.get(said.artifact, "") if said.appends else ""
+            self._artifacts[said.artifact] = before + said.text
+            return
+        self._words = said.text or self._words
+        stands = self._stands(said)
+        if said.state in ASKING and said.kind == "task" and self._sent:
+            self.rest, stands = stands, None
+        self._sent = False
+        if stands is not None:
+            self.end = stands
+
+    def start(self, answer: str) -> None:
+        """Take the answer of the task as it stands; artifacts that follow come on top."""
+        self._words = answer or self._words
+
+    def _stands(self, said: Said) -> End | None:
+        if said.state == "completed":
+            return End("answered", said.state, answer="\n".join(self._artifacts.values()) or self._words)
+        if said.state in ASKING:
+            return End("waiting", said.state, "help", said.text)
+        return End("unanswered", said.state, said.state, said.text) if said.state in TERMINAL else None
