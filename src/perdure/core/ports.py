@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 
 from pydantic import JsonValue
 
+from perdure.core.access import KeyStore
 from perdure.core.agent import EffectClass, ToolSpec
 from perdure.core.content import Entry, Frozen, ModelReply, ResultStatus
 from perdure.core.effects import EffectRequest, Late, Verdict, Word
@@ -290,17 +291,7 @@ class StoredEvent(Frozen):
     subject: Entry | None = None
 
 
-class ApiKey(Frozen):
-    """An API key as it is kept: without its secret, of which only the digest is known."""
-
-    key_id: str
-    principal: str
-    secret_digest: str
-    created_at_ms: int
-    revoked_at_ms: int | None = None
-
-
-class Store(Protocol):
+class Store(KeyStore, Protocol):
     """What outlives a workflow. Every method is one transaction, and every write may be made twice.
 
     Raises `StoreUnavailable` where the database does not answer, `StoreAhead` where another row stands under a
@@ -381,22 +372,6 @@ class Store(Protocol):
 
     async def claim_context(self, context_id: str, principal: str, at_ms: int) -> None:
         """Keep a context for a principal; raises `InvalidInput` where it is another's. One without tasks is unseen."""
-        ...
-
-    async def add_key(self, key: ApiKey) -> None:
-        """Keep a new key; raises `InvalidInput` where its id is taken."""
-        ...
-
-    async def key(self, key_id: str) -> ApiKey | None:
-        """Return the key, revoked or not, or None."""
-        ...
-
-    async def keys(self) -> tuple[ApiKey, ...]:
-        """Return all keys, the oldest first."""
-        ...
-
-    async def revoke_key(self, key_id: str, at_ms: int) -> ApiKey | None:
-        """Revoke the key, for good, and return it; the first time stands. None where there is none."""
         ...
 
     async def effects(self, task_id: str) -> tuple[EffectRow, ...]:

@@ -2,8 +2,8 @@
 
 from sqlalchemy import Connection, bindparam, select, update
 
+from perdure.core.access import ApiKey
 from perdure.core.errors import InvalidInput
-from perdure.core.ports import ApiKey
 from perdure.store.bodies import identifier
 from perdure.store.inserting import insert_missing
 from perdure.store.schema import api_keys

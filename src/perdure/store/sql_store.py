@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator, Callable
 from sqlalchemy import Connection
 
 from perdure.core import faults, limits
+from perdure.core.access import ApiKey
 from perdure.core.content import Entry, ModelReply
 from perdure.core.effects import EffectRequest, Late
 from perdure.core.log import Batch
 from perdure.core.ports import (
     Admission,
-    ApiKey,
     ContextRow,
     EffectRow,
     Ledgered,
