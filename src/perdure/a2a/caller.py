@@ -8,6 +8,7 @@ Versions: `A2A-Version` by header, or by query; none means 0.3. What is neither 
 may rely on what we do not know. Patch numbers say nothing.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +20,7 @@ from a2a.utils.errors import VersionNotSupportedError
 from starlette.requests import Request
 
 from perdure.a2a.errors import invalid
+from perdure.a2a.offer import Offer
 from perdure.core import limits
 
 CALLER: Final = "perdure.caller"
@@ -65,16 +67,21 @@ def told_of(context: ServerCallContext) -> Told:
 class CallerContextBuilder(DefaultServerCallContextBuilder):
     """Builds the context of an HTTP request; raises A2A's errors for headers that say nothing sensible."""
 
+    def __init__(self, versions: Sequence[str] = VERSIONS) -> None:
+        super().__init__()
+        self._versions = tuple(versions)
+
     def build(self, request: Request) -> ServerCallContext:
         """Return the context, with its `Caller` and its `Told`."""
         context = super().build(request)
         context.requested_extensions = get_requested_extensions(request.headers.getlist(HTTP_EXTENSION_HEADER))
-        context.state["headers"] = {**context.state["headers"], VERSION_HEADER: _version(request)}
+        given = request.headers.get(VERSION_HEADER) or request.query_params.get(VERSION_HEADER)
+        context.state["headers"] = {**context.state["headers"], VERSION_HEADER: version_of(given, self._versions)}
         context.state["headers"].pop(VERSION_HEADER.lower(), None)
         context.state[CALLER] = Caller(
             principal=context.user.user_name if context.user.is_authenticated else "",
-            idempotency_key=_idempotency_key(request),
-            after=_after(request),
+            idempotency_key=key_of("Idempotency-Key", request.headers.get("Idempotency-Key")),
+            after=after_of(request.headers.get("Last-Event-ID")),
         )
         context.state[TOLD] = told_on(request)
         return context
@@ -88,20 +95,26 @@ def told_on(request: Request) -> Told:
     return told
 
 
-def _version(request: Request) -> str:
-    given = request.headers.get(VERSION_HEADER) or request.query_params.get(VERSION_HEADER) or PROTOCOL_VERSION_0_3
+def versions_of(offer: Offer) -> tuple[str, ...]:
+    """Return the versions that are served."""
+    return VERSIONS if offer.v0_3 else (PROTOCOL_VERSION_1_0,)
+
+
+def version_of(given: str | None, versions: Sequence[str] = VERSIONS) -> str:
+    """Return the version that the client speaks; raises A2A's error for one that is not served."""
+    given = given or PROTOCOL_VERSION_0_3
     major_minor = ".".join(given.strip().split(".")[:2])
-    if major_minor not in VERSIONS:
+    if major_minor not in versions:
         raise VersionNotSupportedError(
-            message=f"{VERSION_HEADER}: {given!r} is not supported; use {' or '.join(VERSIONS)}",
-            data={"requested": given, "supported": ", ".join(VERSIONS)},
+            message=f"{VERSION_HEADER}: {given!r} is not supported; use {' or '.join(versions)}",
+            data={"requested": given, "supported": ", ".join(versions)},
         )
     return major_minor
 
 
-def _idempotency_key(request: Request) -> str | None:
-    key = request.headers.get("Idempotency-Key")
-    return None if key is None else checked_key("Idempotency-Key", key)
+def key_of(field: str, given: str | None) -> str | None:
+    """Return the idempotency key, None where there is none; raises A2A's error for one that is empty or too long."""
+    return None if given is None else checked_key(field, given)
 
 
 def checked_key(field: str, key: str) -> str:
@@ -111,8 +124,9 @@ def checked_key(field: str, key: str) -> str:
     return key.strip()
 
 
-def _after(request: Request) -> int | None:
-    given = request.headers.get("Last-Event-ID", "").strip()
+def after_of(given: str | None) -> int | None:
+    """Return the event number after which a stream is to go on, None for none; raises A2A's error for what is none."""
+    given = (given or "").strip()
     if not given:
         return None
     if not (given.isascii() and given.isdecimal()) or len(given) > limits.EVENT_NUMBER_DIGITS_MAX:

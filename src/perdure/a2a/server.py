@@ -15,31 +15,34 @@ from a2a.server.routes.rest_routes import create_rest_routes
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
-from perdure.a2a.caller import CallerContextBuilder
+from perdure.a2a.caller import CallerContextBuilder, versions_of
 from perdure.a2a.card import agent_card
 from perdure.a2a.handler import FrontDoor
-from perdure.a2a.wire import framed
+from perdure.a2a.offer import EVERYTHING, Offer
+from perdure.a2a.wire import dated, framed
 from perdure.app.app import App
+from perdure.app.clock import now_ms
 
 CARD_CACHE: Final = "public, max-age=60"
 """A card changes with a deployment; a minute spares the flood and delays nobody."""
 
 
-def asgi(app: App, url: str, *, middleware: Sequence[Middleware] = ()) -> Starlette:
+def asgi(app: App, url: str, *, middleware: Sequence[Middleware] = (), offer: Offer = EVERYTHING) -> Starlette:
     """Return the application that serves the app's agent.
 
     Args:
         app: An open app; it must stay open as long as this serves.
         url: Where clients reach it, as the card says it.
         middleware: Goes around everything, the first outermost.
+        offer: What of the protocol is offered.
     """
-    card = agent_card(app.agent, url)
-    door, builder = FrontDoor(app, card), CallerContextBuilder()
+    card = agent_card(app.agent, url, offer)
+    door, builder = FrontDoor(app, card), CallerContextBuilder(versions_of(offer))
     return Starlette(
         routes=[
-            *create_agent_card_routes(card, cache_control=CARD_CACHE),
-            *framed(create_jsonrpc_routes(door, "/", builder, enable_v0_3_compat=True)),
-            *framed(create_rest_routes(door, builder, enable_v0_3_compat=True)),
+            *dated(create_agent_card_routes(card, cache_control=CARD_CACHE), now_ms()),
+            *framed(create_jsonrpc_routes(door, "/", builder, enable_v0_3_compat=offer.v0_3)),
+            *framed(create_rest_routes(door, builder, enable_v0_3_compat=offer.v0_3)),
         ],
         middleware=list(middleware),
     )

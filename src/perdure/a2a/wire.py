@@ -3,6 +3,8 @@
 - each event of a stream carries its number as the SSE `id`, so that a browser's EventSource resumes by itself;
 - a client that takes nothing from its stream for STREAM_STALL_S is cut: it goes on from its last number;
 - a client that has left is not answered, and nothing waits on its behalf any more;
+- a body whose media type is no JSON is refused, with HTTP's own status for that;
+- the card says since when it is as it is (A2A 8.6.1);
 - an operation that could not be served now is a 503 with Retry-After, whatever the binding says in its body;
 - the extensions that were asked for and are known are named in the answer (A2A 4.6).
 
@@ -12,14 +14,18 @@ handler noted last is that of the event in hand; that is all that this file reli
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from email.utils import formatdate
 from typing import Any, Final
 
 from a2a.extensions.common import HTTP_EXTENSION_HEADER, get_requested_extensions
+from a2a.server.request_handlers.response_helpers import build_error_response
 from a2a.types.a2a_pb2 import TaskState
+from a2a.utils.error_handlers import build_rest_error_payload
+from a2a.utils.errors import ContentTypeNotSupportedError
 from sse_starlette.event import ServerSentEvent
 from sse_starlette.sse import EventSourceResponse
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from perdure.a2a import extension
@@ -29,6 +35,8 @@ from perdure.core import limits
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 UNAVAILABLE: Final = 503
+UNSUPPORTED_MEDIA_TYPE: Final = 415
+JSON: Final = ("application/json", "application/a2a+json")
 CLIENT_GONE: Final = 499
 """Nobody reads it; it is what proxies log for a client that left."""
 
@@ -45,6 +53,8 @@ def framed(routes: Sequence[BaseRoute]) -> list[Route]:
 def _framed(endpoint: Endpoint) -> Endpoint:
     async def frame(request: Request) -> Response:
         told = told_on(request)
+        if _is_no_json(request):
+            return _no_json(request)
         told.unknown_state = await _unknown_state(request)
         response = await _while_there(request, endpoint)
         if isinstance(response, EventSourceResponse):
@@ -75,6 +85,40 @@ async def _while_there(request: Request, endpoint: Endpoint) -> Response:
         for each in (answering, leaving):
             each.cancel()
         await asyncio.gather(answering, leaving, return_exceptions=True)
+
+
+def dated(routes: Sequence[Route], since_ms: int) -> list[Route]:
+    """Return the routes of a card that is as it is since then."""
+    since = formatdate(since_ms / 1000, usegmt=True)
+
+    def with_date(endpoint: Endpoint) -> Endpoint:
+        async def dated_card(request: Request) -> Response:
+            response = await endpoint(request)
+            response.headers["Last-Modified"] = since
+            return response
+
+        return dated_card
+
+    return [Route(route.path, endpoint=with_date(route.endpoint), methods=["GET"]) for route in routes]
+
+
+def _is_no_json(request: Request) -> bool:
+    """Whether the request says of its body that it is something else. One that says nothing is read as JSON."""
+    media_type = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    return request.method == "POST" and media_type not in {"", *JSON}
+
+
+def _no_json(request: Request) -> Response:
+    """Say so in the binding's way. 5.4's 400 is for the media types of a message's parts; this is HTTP's own 415."""
+    given = request.headers["Content-Type"]
+    error = ContentTypeNotSupportedError(
+        message=f"Content-Type: {given!r} is not taken; send {' or '.join(JSON)}", data={"contentType": given}
+    )
+    if request.url.path == request.scope.get("root_path", "") + "/":
+        return JSONResponse(build_error_response(None, error))
+    body = build_rest_error_payload(error)
+    body["error"]["code"] = UNSUPPORTED_MEDIA_TYPE
+    return JSONResponse(body, UNSUPPORTED_MEDIA_TYPE)
 
 
 async def _unknown_state(request: Request) -> str | None:
