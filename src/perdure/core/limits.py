@@ -243,3 +243,144 @@ STREAM_STALL_S = 30.0
 
 CANCEL_WAIT_S = STOP_GRACE_S + 5.0
 """How long a cancel's answer waits for the calls that it cut off; the task is canceled all the same."""
+
+# --- who may come in ----------------------------------------------------------------------------------------------
+REQUEST_BYTES_MAX = 12 * KIB * KIB
+"""One request's body, unless the operator allows more: a file of 8 MiB in base64, with room. Larger ones go by URL."""
+
+REQUEST_BODY_S = 60.0
+"""How long a body may take to come; REQUEST_BYTES_MAX in it is a slow telephone's 1.7 Mbit/s."""
+
+REQUEST_DRAIN_S = 5.0
+"""How long the rest of a body that is too large is read and dropped, so that its sender reads why and not a reset."""
+
+JSON_DEPTH_MAX = 64
+"""Containers within each other in one body. Real ones have ten; protobuf's parser and the stack end at a hundred."""
+
+JSON_VALUES_MAX = 100_000
+"""Values in one body. Each becomes an object of some 100 bytes, whatever it costs to send: two bytes, for a digit."""
+
+REQUESTS_PER_S = 50.0
+"""Requests of one principal, on average. Each costs milliseconds of the store and of Temporal, which all share."""
+
+REQUESTS_BURST_S = 2.0
+"""How many seconds' worth of requests may come at once: clients that follow many tasks reconnect together."""
+
+REQUESTS_MAX = 800
+"""Requests at once, in all: with the store's and Temporal's connections below the 1,024 files of a usual process."""
+
+REQUESTS_PER_PRINCIPAL_MAX = 300
+"""Requests at once of one principal, so that one alone cannot shut everybody else out."""
+
+STREAMS_MAX = 600
+"""Streams at once, in all: the rest of REQUESTS_MAX is for what is answered in milliseconds."""
+
+STREAMS_PER_PRINCIPAL_MAX = 200
+"""Streams at once of one principal: twice the hundred that a busy client follows, for when it reconnects."""
+
+PRINCIPALS_REMEMBERED_MAX = 10_000
+"""Principals whose rate is remembered; of more, the one that has been quiet longest begins anew."""
+
+PRINCIPAL_CHARS_MAX = 256
+"""A principal is a key in the store; subjects of tokens have at most 255 characters (OpenID Connect)."""
+
+OVERLOAD_RETRY_AFTER_S = 1
+"""What is asked of a client that found no place: places are given back all the time."""
+
+CREDENTIAL_RECHECK_S = 30.0
+"""How often the credential of a request that is still open is looked at again: what a revoked key's stream may last."""
+
+TOKEN_BYTES_MAX = 8 * KIB
+"""A bearer token. Servers on the way take headers of 8 KiB in all."""
+
+CLOCK_SKEW_S = 30.0
+"""How far the issuer's clock and ours may differ."""
+
+JWKS_BYTES_MAX = 256 * KIB
+JWKS_KEYS_MAX = 64
+"""An issuer's key set: real ones have under ten keys, of at most 4 KiB with their certificates."""
+
+JWKS_FETCH_S = 5.0
+"""For an issuer's key set; requests that need it wait for it."""
+
+JWKS_FRESH_S = 600.0
+"""How long a key set is used before it is fetched again: how long a key that its issuer took back is still good."""
+
+JWKS_AGAIN_S = 30.0
+"""Between fetches that an unknown key id causes, and after one that failed: anyone can send unknown key ids."""
+
+JWKS_STALE_S = 3_600.0
+"""How long the last key set is used while its issuer does not answer."""
+
+# --- the command line as a client ---------------------------------------------------------------------------------
+CLIENT_CONNECT_S = 10.0
+"""To be connected, to write, to get a connection: a host that takes longer is down."""
+
+CLIENT_CARD_S = 10.0
+"""For an agent's card, which every server answers at once."""
+
+CLIENT_SILENCE_S = 45.0
+"""A stream on which nothing came for so long is dead: servers of this package send a ping every 15 s."""
+
+CLIENT_ANSWER_S = 600.0
+"""For an answer of a server that need not ping: what its agent does in between may take minutes."""
+
+CLIENT_BACKOFF_FIRST_S = 0.2
+CLIENT_BACKOFF_MAX_S = 5.0
+"""Between tries to reach a server again: soon enough to be back when it is, seldom enough not to hinder its start."""
+
+CLIENT_PATIENCE_S = 300.0
+"""How long a server may be away before a client ends and says from which number to go on."""
+
+CLIENT_POLL_FIRST_S = 0.5
+CLIENT_POLL_MAX_S = 5.0
+"""How often a server that does not stream is asked."""
+
+CLIENT_EARLY_MAX = 1_000
+"""Events kept because they came before their predecessors; more is no reordering but a gap, and is asked for again."""
+
+# --- push notifications -------------------------------------------------------------------------------------------
+PUSH_CONFIGS_PER_TASK_MAX = 16
+"""Receivers of one task's events; each gets every event, so that a client could multiply its traffic by this."""
+
+PUSH_ID_CHARS_MAX = 128
+"""A configuration's id is part of a primary key."""
+
+PUSH_URL_CHARS_MAX = 2 * KIB
+"""What receivers and the proxies before them commonly take."""
+
+PUSH_SECRET_CHARS_MAX = 8 * KIB
+"""A token or credentials; they travel in a header, and servers refuse headers beyond this."""
+
+PUSH_AT_ONCE_MAX = 32
+"""Notifications on their way at once. What fails already gets half of these places, so that the rest goes on."""
+
+PUSH_SLICE_S = 1.0
+"""How long one receiver keeps its place while it takes one notification after another; then others have their turn."""
+
+PUSH_TIMEOUT_S = 15.0
+"""One notification, from looking up the name to the end of the answer: within the 10 to 30 s that A2A recommends."""
+
+PUSH_CONNECT_TIMEOUT_S = 5.0
+"""One address of a receiver; it may have several, and the next one needs time too."""
+
+PUSH_ANSWER_BYTES_MAX = 16 * KIB
+"""Of an answer so much is read, to use the connection again; one that says more is cut off."""
+
+PUSH_BACKOFF_FIRST_MS = 1_000
+PUSH_BACKOFF_MAX_MS = 600_000
+PUSH_ATTEMPTS_MAX = 200
+"""Failures in a row of one notification after which its configuration is given up: with this backoff about a day."""
+
+PUSH_POLL_S = 0.1
+"""How soon events that other processes wrote are seen to be delivered; as often as streams ask."""
+
+PUSH_IDLE_S = 2.0
+"""The same while there is no configuration that waits for anything; a new one in this process is seen at once."""
+
+PUSH_BEAT_S = 2.0
+PUSH_LEASE_S = 6.0
+"""A deliverer that shows no sign of life for so long has lost its turn: two beats may be late. What a kill costs."""
+
+PUSH_VIEWS_KEPT_MAX = 64
+"""Tasks kept in memory as of a cursor, so that each event costs a read of that event and not of the whole log."""

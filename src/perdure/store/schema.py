@@ -12,7 +12,7 @@ A change here needs a new file in `migrations/versions` and its name in `REVISIO
 
 from sqlalchemy import BigInteger, Column, Index, LargeBinary, MetaData, Table, Text
 
-REVISIONS = ("0001", "0002", "0003")
+REVISIONS = ("0001", "0002", "0003", "0004")
 """Every revision of the schema, the oldest first; the last one is what this code works on."""
 
 VERSION_TABLE = "perdure_schema"
@@ -178,6 +178,29 @@ api_keys = Table(
     _int("revoked_at_ms", optional=True),
 )
 """A revoked key stays, so that its id is never given out again and a list says when it ended."""
+
+push_configs = Table(
+    "push_configs",
+    metadata,
+    _text("task_id", key=True),
+    _text("config_id", key=True),
+    _text("key_id"),
+    Column("sealed", LargeBinary, nullable=False),
+    _text("state"),
+    _int("cursor"),
+    _int("attempts"),
+    _int("next_at_ms"),
+    Index("push_configs_by_turn", "key_id", "state", "next_at_ms"),
+)
+"""A configuration is beneath its task; how far its delivery has come is its deliverer's own note, and moves nothing."""
+
+push_leases = Table(
+    "push_leases",
+    metadata,
+    _text("key_id", key=True),
+    _text("holder"),
+    _int("beat"),
+)
 
 revisions = Table(
     "revisions",

@@ -31,6 +31,7 @@ from perdure.store.backend import Backend, T
 from perdure.store.bodies import identifier
 from perdure.store.log_rows import check_batch, write_batch
 from perdure.store.message_rows import read_admission
+from perdure.store.push_rows import PushRows
 from perdure.store.task_lists import find_tasks
 from perdure.store.task_rows import claim_context, sync_point, task_write
 from perdure.store.transcripts import TranscriptCache, read_prefix
@@ -47,6 +48,8 @@ class SqlStore:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._transcripts = TranscriptCache()
+        self.pushes = PushRows(backend, self._write)
+        """Push notifications: configurations, cursors, leases."""
         self._watcher = Watcher(
             lambda: backend.read(reading.read_revision),
             lambda task_ids: backend.read(lambda connection: reading.read_reached(connection, task_ids)),
