@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from perdure.app.agent import Agent
 from perdure.app.clock import now_ms
+from perdure.app.companions import Companions
 from perdure.app.faults import armed
 from perdure.app.inboxes import Inboxes
 from perdure.app.loading import refuse_while_importing
@@ -42,8 +43,16 @@ def worker_identity() -> str:
 class App:
     """What `open_app` gives: start tasks, find them, list them."""
 
-    def __init__(self, agent: Agent, store: Store, client: TaskClient, worker_failed: asyncio.Event | None) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        store: Store,
+        client: TaskClient,
+        worker_failed: asyncio.Event | None,
+        settings: Settings,
+    ) -> None:
         self.agent = agent
+        self.settings = settings
         self.store = store
         self.worker_failed = worker_failed
         """Set when the worker in this process cannot go on; None without one."""
@@ -51,6 +60,8 @@ class App:
         """Temporal's side of tasks."""
         self.inboxes = Inboxes(client)
         """Messages on their way to tasks that exist."""
+        self.companions = Companions()
+        """What goes on beside the app until it closes."""
 
     async def send(
         self,
@@ -164,8 +175,9 @@ async def opened(agent: Agent, where: Settings, member: Member | None, drain_s: 
                 client, queue, activities, member.identity, drain_s, part=member.part, interceptors=noting
             )
             failed = await stack.enter_async_context(working)
-        app = App(agent, store, TaskClient(client, queue), failed)
+        app = App(agent, store, TaskClient(client, queue), failed, where)
         stack.push_async_callback(app.inboxes.close)
+        stack.push_async_callback(app.companions.close)
         yield app
 
 
