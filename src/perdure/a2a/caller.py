@@ -20,7 +20,7 @@ from a2a.utils.errors import VersionNotSupportedError
 from starlette.requests import Request
 
 from perdure.a2a.errors import invalid
-from perdure.a2a.offer import Offer
+from perdure.app.offer import Offer
 from perdure.core import limits
 
 CALLER: Final = "perdure.caller"

@@ -10,8 +10,8 @@ from a2a.types.a2a_pb2 import AgentCapabilities, AgentCard, AgentExtension, Agen
 from a2a.utils.constants import PROTOCOL_VERSION_0_3, PROTOCOL_VERSION_1_0, TransportProtocol
 
 from perdure.a2a import extension
-from perdure.a2a.offer import Offer
 from perdure.app.agent import Agent
+from perdure.app.offer import Offer
 
 INPUT_MODES: Final = (
     "text/plain",

@@ -18,24 +18,25 @@ from starlette.middleware import Middleware
 from perdure.a2a.caller import CallerContextBuilder, versions_of
 from perdure.a2a.card import agent_card
 from perdure.a2a.handler import FrontDoor
-from perdure.a2a.offer import EVERYTHING, Offer
 from perdure.a2a.wire import dated, framed
 from perdure.app.app import App
 from perdure.app.clock import now_ms
+from perdure.app.offer import Offer
 
 CARD_CACHE: Final = "public, max-age=60"
 """A card changes with a deployment; a minute spares the flood and delays nobody."""
 
 
-def asgi(app: App, url: str, *, middleware: Sequence[Middleware] = (), offer: Offer = EVERYTHING) -> Starlette:
+def asgi(app: App, url: str, *, middleware: Sequence[Middleware] = (), offer: Offer | None = None) -> Starlette:
     """Return the application that serves the app's agent.
 
     Args:
         app: An open app; it must stay open as long as this serves.
         url: Where clients reach it, as the card says it.
         middleware: Goes around everything, the first outermost.
-        offer: What of the protocol is offered.
+        offer: What of the protocol is offered; None for all that there is on HTTP.
     """
+    offer = offer or Offer()
     card = agent_card(app.agent, url, offer)
     door, builder = FrontDoor(app, card), CallerContextBuilder(versions_of(offer))
     return Starlette(

@@ -16,6 +16,7 @@ from perdure.app.faults import armed
 from perdure.app.inboxes import Inboxes
 from perdure.app.loading import refuse_while_importing
 from perdure.app.messages import new_id, new_message
+from perdure.app.offer import Offer
 from perdure.app.settings import Settings
 from perdure.app.task import Task
 from perdure.core import limits
@@ -96,16 +97,17 @@ class App:
             messages=(message,),
         )
 
-    def asgi(self, url: str, *, middleware: "Sequence[Middleware]" = ()) -> "Starlette":
+    def asgi(self, url: str, *, middleware: "Sequence[Middleware]" = (), offer: Offer | None = None) -> "Starlette":
         """Return the A2A server of this app's agent, to be mounted or run by itself; needs the app to stay open.
 
         Args:
             url: Where clients reach it, as its card says it; with the prefix it is mounted under.
             middleware: Goes around everything; what sets the request's `user` decides who calls.
+            offer: What of the protocol is offered; None for all that there is on HTTP.
         """
         from perdure.a2a.server import asgi  # noqa: PLC0415 - a server's imports are for those who serve
 
-        return asgi(self, url, middleware=middleware)
+        return asgi(self, url, middleware=middleware, offer=offer)
 
     def task(self, task_id: str) -> Task:
         """Return a handle on a task, which need not exist yet."""

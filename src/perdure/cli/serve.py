@@ -13,9 +13,9 @@ import os
 import socket
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 import uvicorn
@@ -26,6 +26,7 @@ from perdure.app.app import App, open_app
 from perdure.app.faults import armed
 from perdure.app.loading import load_agent
 from perdure.app.newborn import LOG_FORMAT
+from perdure.app.offer import OPTIONAL, Offer
 from perdure.app.settings import Settings
 from perdure.app.supervisor import Change, Fleet, supervised
 from perdure.cli.places import Origin, data_folder, remember, worker_log
@@ -34,6 +35,9 @@ from perdure.cli.temporal_watch import until_temporal_ends
 from perdure.core import limits
 from perdure.core.errors import ConfigurationError, Unavailable
 from perdure.temporal.connection import temporal_client
+
+if TYPE_CHECKING:
+    from perdure.a2a.rpc import GrpcDoor
 
 GRACE_S: Final = 2
 """How long requests may take to end when the server does: streams are cut and go on elsewhere, the rest is short."""
@@ -56,16 +60,25 @@ def serve(
     drain_s: Annotated[
         float, typer.Option("--drain", min=0, metavar="SECONDS", help="How long begun calls may take to end.")
     ] = limits.DRAIN_S,
+    grpc_port: Annotated[
+        int | None,
+        typer.Option("--grpc-port", min=0, max=65535, help="Serve gRPC too, on this port; 0 takes a free one."),
+    ] = None,
+    off: Annotated[
+        list[str] | None,
+        typer.Option("--off", metavar="WHAT", help=f"Leave something out: {', '.join(OPTIONAL)}. May be repeated."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
 ) -> None:
     """Serve an agent over A2A until SIGTERM or Ctrl-C, and work on its tasks.
 
     Its card is at URL/.well-known/agent-card.json; JSON-RPC and HTTP+JSON
-    are both at URL. What was accepted is kept and goes on at the next start,
+    are both at URL, gRPC at a port of its own. What was accepted is kept and goes on at the next start,
     whatever is killed. With --no-worker another `perdure worker AGENT` over
     the same data folder works.
     """
     _refuse_open_door(host)
+    offer = Offer().without(_left_out(off or []))
     settings = Settings.from_environment()
     data_folder(settings)
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format=LOG_FORMAT)
@@ -73,7 +86,7 @@ def serve(
     loaded = load_agent(agent)
     remember(settings, loaded.id, Origin(agent, Path.cwd()))
     with contextlib.closing(_listener(host, port)) as listener, contextlib.suppress(Interrupted), armed(os.environ):
-        door = _Door(loaded, listener, url or _url(host, listener), as_json)
+        door = _Door(loaded, listener, url or _url(host, listener), as_json, offer, host, grpc_port)
         fleet = None
         if worker:
             fleet = Fleet(
@@ -94,6 +107,9 @@ class _Door:
     listener: socket.socket
     url: str
     as_json: bool
+    offer: Offer
+    host: str
+    grpc_port: int | None
 
 
 class _Server(uvicorn.Server):
@@ -107,7 +123,12 @@ class _Server(uvicorn.Server):
 
 async def _serve(door: _Door, fleet: Fleet | None, settings: Settings) -> None:
     async with contextlib.AsyncExitStack() as stack:
+        rpc = None if door.grpc_port is None else _grpc_door(door.host, door.grpc_port)
         app = await stack.enter_async_context(open_app(door.agent, settings=settings, worker=False))
+        if rpc is not None:
+            door = replace(door, offer=replace(door.offer, grpc=rpc.address))
+            await rpc.open(app, door.url, door.offer)
+            stack.push_async_callback(rpc.close, GRACE_S)
         served = _answer(door, app)
         if fleet is not None:
             client = await stack.enter_async_context(temporal_client(settings.temporal))
@@ -121,7 +142,7 @@ async def _serve(door: _Door, fleet: Fleet | None, settings: Settings) -> None:
 async def _answer(door: _Door, app: App) -> None:
     """Answer requests until cancelled; then end those under way, within GRACE_S."""
     config = uvicorn.Config(
-        app.asgi(door.url),
+        app.asgi(door.url, offer=door.offer),
         log_level="warning",
         access_log=False,
         lifespan="off",
@@ -141,11 +162,23 @@ async def _answer(door: _Door, app: App) -> None:
         await asyncio.wait([serving])
 
 
+def _grpc_door(host: str, port: int) -> "GrpcDoor":
+    """Take the address for gRPC."""
+    try:
+        from perdure.a2a.rpc import GrpcDoor  # noqa: PLC0415 - grpc is an extra, for those who serve it
+    except ImportError as error:
+        raise ConfigurationError("--grpc-port", "needs grpc; install it with: pip install 'perdure[grpc]'") from error
+    return GrpcDoor(host, port)
+
+
 async def _tell_when_ready(server: uvicorn.Server, door: _Door) -> None:
     while not server.started:  # noqa: ASYNC110 - the server tells nobody
         await asyncio.sleep(0.01)
     said = {"event": "ready", "agent": door.agent.id, "url": door.url, "pid": os.getpid()}
-    print(json.dumps(said) if door.as_json else f"{door.agent.id} is served at {door.url}", flush=True)
+    if door.offer.grpc:
+        said["grpc"] = door.offer.grpc
+    at = f"{door.url}, gRPC at {door.offer.grpc}" if door.offer.grpc else door.url
+    print(json.dumps(said) if door.as_json else f"{door.agent.id} is served at {at}", flush=True)
 
 
 def _tell_of_worker(change: Change, as_json: bool) -> None:
@@ -157,6 +190,13 @@ def _tell_of_worker(change: Change, as_json: bool) -> None:
 
 
 # --- where --------------------------------------------------------------------------------------------------------
+
+
+def _left_out(names: list[str]) -> list[str]:
+    for name in names:
+        if name not in OPTIONAL:
+            raise ConfigurationError("--off", f"{name!r} is nothing that can be left out; use {', '.join(OPTIONAL)}")
+    return names
 
 
 def _refuse_open_door(host: str) -> None:

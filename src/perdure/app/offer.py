@@ -1,6 +1,7 @@
 """What a server offers of the protocol. The card says it and the operations keep to it (A2A 3.3.4)."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Final
 
 OPTIONAL: Final = ("streaming", "push", "extended-card", "v0.3")
@@ -25,6 +26,13 @@ class Offer:
     v0_3: bool = True
     grpc: str = ""
 
-
-EVERYTHING: Final = Offer()
-"""All that there is on HTTP."""
+    def without(self, left_out: Iterable[str]) -> "Offer":
+        """Return the offer less what is named, by the names of `OPTIONAL`."""
+        names = set(left_out)
+        return replace(
+            self,
+            streaming=self.streaming and "streaming" not in names,
+            push_notifications=self.push_notifications and "push" not in names,
+            extended_card=self.extended_card and "extended-card" not in names,
+            v0_3=self.v0_3 and "v0.3" not in names,
+        )
