@@ -15,9 +15,12 @@ from perdure.cli.timeline import printable, timeline_line
 
 @dataclass(frozen=True)
 class Outcome:
-    """How following a task ended. `waiting`: for an answer that nobody here can give."""
+    """How following a task ended.
 
-    outcome: Literal["answered", "unanswered", "waiting", "interrupted"]
+    `waiting`: for an answer that nobody here can give. `accepted`: the message was taken in, and that was all.
+    """
+
+    outcome: Literal["answered", "unanswered", "waiting", "interrupted", "accepted"]
     task_id: str
     state: str = ""
     reason: str = ""

@@ -1,4 +1,9 @@
-"""`perdure tasks`: the tasks of the data folder, from the store alone."""
+"""`perdure tasks`: the tasks of the data folder, from the store alone; `perdure tasks URL`: those of a served agent.
+
+One name, because it is one question, put to whom the other commands would be put to: those that name no server work on
+the data folder, those that do have its URL first. Refused: `--server`, a second way to say what `send` and `watch` say
+by their first argument.
+"""
 
 import asyncio
 import json
@@ -22,10 +27,19 @@ WORDS_CHARS = 60
 
 
 def tasks(
+    url: Annotated[
+        str | None,
+        typer.Argument(metavar="[URL]", help="Where an agent is served; without it the data folder's tasks."),
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, metavar="N", help="At most so many.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per task.")] = False,
 ) -> None:
     """List tasks, the latest changed first."""
+    if url is not None:
+        from perdure.cli.client.listing import print_served  # noqa: PLC0415 - the local list waits for no HTTP client
+
+        print_served(url, limit, now_ms(), as_json=as_json)
+        return
     listed = asyncio.run(_listed(Settings.from_environment(), limit))
     at_ms = now_ms()
     if as_json:

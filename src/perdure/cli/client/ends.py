@@ -22,9 +22,12 @@ from perdure.cli.client.said import ASKING, TERMINAL, Said
 
 @dataclass(frozen=True)
 class End:
-    """How it came out. `reason` is the run's reason code, `message` says it in words, `question` is what is asked."""
+    """How it came out; `accepted` where only that was waited for.
 
-    outcome: Literal["answered", "unanswered", "waiting"]
+    `reason` is the run's reason code, `message` says it in words, or what is asked.
+    """
+
+    outcome: Literal["answered", "unanswered", "waiting", "accepted"]
     state: str = ""
     reason: str = ""
     message: str = ""
@@ -65,9 +68,9 @@ class MessageEnd:
             case "run.ended":
                 self._run_ended(said)
             case "run.stopped_before_start" if self._waits:
-                self.rest = End("unanswered", reason="stopped", message="stopped before the run began")
+                self.rest = End("unanswered", said.state, "stopped", "stopped before the run began")
             case "help.requested":
-                self._questions[str(said.data.get("help_id"))] = said.text
+                self._questions[str(said.data.get("help_id"))] = said.text or str(said.data.get("text", ""))
             case "help.answered" | "help.closed":
                 self._questions.pop(str(said.data.get("help_id")), None)
             case "task.status":
@@ -100,20 +103,21 @@ class MessageEnd:
     def _status(self, said: Said) -> None:
         self.rest = None if self.rest is None else replace(self.rest, state=said.state, message=said.text)
         if self._ended is not None:
-            answered = self._ended.outcome == "answered"
-            words = {"answer": self._answer or said.text} if answered else {"message": said.text}
-            self.end = replace(self._ended, state=said.state, reason="" if answered else self._ended.reason, **words)
+            if self._ended.outcome == "answered":
+                self.end = End("answered", said.state, answer=self._answer or said.text)
+            else:
+                self.end = replace(self._ended, state=said.state, message=said.text)
         elif said.state in TERMINAL:
             listed = said.data.get("unprocessed")
             unprocessed = isinstance(listed, list) and self._message_id in listed
             reason = "unprocessed" if unprocessed else str(said.data.get("reason", ""))
             self.end = End("unanswered", said.state, reason, said.text)
         elif said.state == "input_required" and said.data.get("reason") == "help" and (self._run or self._tail):
-            question = next(iter(self._questions.values()), said.text)
+            question = next(filter(None, self._questions.values()), said.text)
             self.rest = End("waiting", said.state, "help", question)
         elif said.state == "input_required" and self._waits:
             self.rest = self.rest or End("unanswered", said.state, str(said.data.get("reason", "")), said.text)
-        elif said.state == "working" and self._run:
+        elif said.state == "working":
             self.rest = None
 
 
@@ -178,10 +182,6 @@ class StateEnd:
         self._sent = False
         if stands is not None:
             self.end = stands
-
-    def start(self, answer: str) -> None:
-        """Take the answer of the task as it stands; artifacts that follow come on top."""
-        self._words = answer or self._words
 
     def _stands(self, said: Said) -> End | None:
         if said.state == "completed":

@@ -9,9 +9,9 @@ only what A2A itself has: states, in the order in which they come.
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
-from a2a.types.a2a_pb2 import Artifact, Message, Part, Role, StreamResponse, Task, TaskState, TaskStatus
+from a2a.types.a2a_pb2 import Message, Part, Role, StreamResponse, Task, TaskState, TaskStatus
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.struct_pb2 import Struct
 from pydantic import JsonValue
@@ -83,31 +83,24 @@ def said_in(response: StreamResponse) -> Said:
 
 
 def said_of_task(task: Task) -> Said:
-    """Return what a task as it stands says. Its text is that of its status, else of its answer."""
+    """Return what a task as it stands says; its text is that of its status."""
     _, number = _told(task.metadata)
-    text = text_of(task.status.message.parts)
-    return Said(
-        "task",
-        task.id,
-        number,
-        state=state_of(task.status),
-        text=text,
-        text_id=task.status.message.message_id,
-    )
+    words = task.status.message
+    return Said("task", task.id, number, state_of(task.status), text_of(words.parts), words.message_id)
 
 
 def answer_of(task: Task) -> str:
     """Return what the agent of a task that has ended answered: its artifacts, else what it said last."""
-    artifacts = "\n".join(filter(None, (_artifact_text(each) for each in task.artifacts)))
+    artifacts = "\n".join(filter(None, (text_of(each.parts) for each in task.artifacts)))
     if artifacts:
         return artifacts
     latest: list[Message] = [*task.history, *([task.status.message] if task.status.HasField("message") else [])]
     return next((text_of(each.parts) for each in reversed(latest) if each.role == Role.ROLE_AGENT), "")
 
 
-def first_words(task: Task) -> str:
-    """Return the earliest of the task's messages that is here."""
-    return next((text_of(each.parts) for each in task.history), text_of(task.status.message.parts))
+def last_words(task: Task) -> str:
+    """Return the latest that was said in the task, as far as it is here."""
+    return text_of(task.status.message.parts) or next((text_of(each.parts) for each in reversed(task.history)), "")
 
 
 def state_of(status: TaskStatus) -> str:
@@ -119,10 +112,6 @@ def state_of(status: TaskStatus) -> str:
 def text_of(parts: Iterable[Part]) -> str:
     """Return parts as text: data as JSON, files by their name."""
     return "\n".join(filter(None, (_part_text(part) for part in parts)))
-
-
-def _artifact_text(artifact: Artifact) -> str:
-    return text_of(artifact.parts)
 
 
 def _part_text(part: Part) -> str:
@@ -139,15 +128,18 @@ def _part_text(part: Part) -> str:
             return ""
 
 
-def _told(metadata: Struct) -> tuple[dict[str, Any], int | None]:
-    told: dict[str, Any] = dict(extension.asked(metadata))
+def _told(metadata: Struct) -> tuple[dict[str, JsonValue], int | None]:
+    told = {name: _whole(value) for name, value in extension.asked(metadata).items()}
     return told, _number(told.pop("generation", None))
 
 
-def _number(given: object) -> int | None:
-    """Return a whole number that came as digits, or as JSON's only kind of number; None for anything else."""
+def _whole(value: JsonValue) -> JsonValue:
+    """Return a number as it was meant: protobuf's structs know no whole ones."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _number(given: JsonValue) -> int | None:
+    """Return a number that came as one, or in digits; None for anything else."""
     if isinstance(given, str) and given.isascii() and given.isdecimal():
-        return int(given)
-    if isinstance(given, float) and given.is_integer():
         return int(given)
     return given if isinstance(given, int) and not isinstance(given, bool) else None
