@@ -36,7 +36,8 @@ from perdure.a2a.caller import caller_of, told_of
 from perdure.a2a.canceling import canceled
 from perdure.a2a.errors import RETRY_AFTER_S, ServiceUnavailableError, invalid, translating
 from perdure.a2a.listing import listed, unknown_state
-from perdure.a2a.sending import Sending
+from perdure.a2a.push_configs import PushConfigs
+from perdure.a2a.sending import Accepted, Sending
 from perdure.a2a.streams import Streams
 from perdure.a2a.tasks import TaskReader
 from perdure.a2a.translate import Update
@@ -63,11 +64,12 @@ def _history_length(given: SendMessageConfiguration | GetTaskRequest | ListTasks
 
 
 class FrontDoor(RequestHandler):
-    """Serves one agent's tasks under its card."""
+    """Serves one agent's tasks under its card; `pushes` None: it does not push."""
 
-    def __init__(self, app: App, card: AgentCard) -> None:
+    def __init__(self, app: App, card: AgentCard, pushes: PushConfigs | None = None) -> None:
         self._app = app
         self._card = card
+        self._pushes = pushes
         self._reader = TaskReader(app)
         self._sending = Sending(app, self._reader)
         self._streams = Streams(app, self._reader)
@@ -80,7 +82,7 @@ class FrontDoor(RequestHandler):
         with _telling(context), translating():
             wanted = _history_length(params.configuration)
             self._refuse(params)
-            accepted = await self._sending.accept(params, caller_of(context))
+            accepted = await self._accept(params, context)
             if params.configuration.return_immediately:
                 found = accepted.found
                 view = await self._reader.view(found)
@@ -97,7 +99,7 @@ class FrontDoor(RequestHandler):
             self._refuse_without_streaming()
             wanted = _history_length(params.configuration)
             self._refuse(params)
-            accepted = await self._sending.accept(params, caller_of(context))
+            accepted = await self._accept(params, context)
             view = await self._reader.view(accepted.found, accepted.after)
             async with aclosing(self._streams.follow(view, told_of(context), wanted)) as updates:
                 async for update in updates:
@@ -105,8 +107,15 @@ class FrontDoor(RequestHandler):
 
     def _refuse(self, params: SendMessageRequest) -> None:
         validate_input_modes(params.message, self._card)
-        if params.configuration.HasField("task_push_notification_config") and not self._pushes:
-            raise PushNotificationNotSupportedError("This agent does not push; leave the configuration out")
+        if params.configuration.HasField("task_push_notification_config"):
+            given = params.configuration.task_push_notification_config
+            self._pushing.check(given, "configuration.taskPushNotificationConfig.")
+
+    async def _accept(self, params: SendMessageRequest, context: ServerCallContext) -> Accepted:
+        accepted = await self._sending.accept(params, caller_of(context))
+        if params.configuration.HasField("task_push_notification_config"):
+            await self._pushing.keep_of(params, accepted)
+        return accepted
 
     # --- reading ------------------------------------------------------------------------------------------------
 
@@ -166,32 +175,42 @@ class FrontDoor(RequestHandler):
     # --- push notifications -------------------------------------------------------------------------------------
 
     @property
-    def _pushes(self) -> bool:
-        return self._card.capabilities.push_notifications
+    def _pushing(self) -> PushConfigs:
+        if self._pushes is None:
+            raise PushNotificationNotSupportedError("This agent does not push, as its card says; follow the task")
+        return self._pushes
 
+    @validate_request_params
     async def on_create_task_push_notification_config(
         self, params: TaskPushNotificationConfig, context: ServerCallContext
     ) -> TaskPushNotificationConfig:
-        """Refused: this agent does not push, and its card says so (A2A 3.3.4)."""
-        raise PushNotificationNotSupportedError
+        """Push a task's events to a URL from now on (A2A 3.1.7)."""
+        with _telling(context), translating():
+            return await self._pushing.create(params, caller_of(context))
 
+    @validate_request_params
     async def on_get_task_push_notification_config(
         self, params: GetTaskPushNotificationConfigRequest, context: ServerCallContext
     ) -> TaskPushNotificationConfig:
-        """Refused: this agent does not push, and its card says so (A2A 3.3.4)."""
-        raise PushNotificationNotSupportedError
+        """Return one of a task's push configurations (A2A 3.1.8)."""
+        with _telling(context), translating():
+            return await self._pushing.get(params, caller_of(context))
 
+    @validate_request_params
     async def on_list_task_push_notification_configs(
         self, params: ListTaskPushNotificationConfigsRequest, context: ServerCallContext
     ) -> ListTaskPushNotificationConfigsResponse:
-        """Refused: this agent does not push, and its card says so (A2A 3.3.4)."""
-        raise PushNotificationNotSupportedError
+        """Return a task's push configurations (A2A 3.1.9)."""
+        with _telling(context), translating():
+            return await self._pushing.listed(params, caller_of(context))
 
+    @validate_request_params
     async def on_delete_task_push_notification_config(
         self, params: DeleteTaskPushNotificationConfigRequest, context: ServerCallContext
     ) -> None:
-        """Refused: this agent does not push, and its card says so (A2A 3.3.4)."""
-        raise PushNotificationNotSupportedError
+        """Push nothing more there (A2A 3.1.10)."""
+        with _telling(context), translating():
+            await self._pushing.delete(params, caller_of(context))
 
     # --- the card -----------------------------------------------------------------------------------------------
 

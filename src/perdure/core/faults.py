@@ -39,6 +39,7 @@ POINTS: dict[str, str] = {
     "persist.after": "an end or a fence is in the store, and the workflow was not told",
     "send.started": "a client's first message has started its task, and the server has written no row of it",
     "send.shown": "the task of a client's first message is listed, and the client was not told",
+    "push.taken": "a receiver has taken a notification, and its cursor does not know",
     "store.committed": "any transaction of the store has committed, and its caller was not told",
 }
 """Every point, and what is true there."""

@@ -89,19 +89,24 @@ class PushRows:
         return await self._backend.read(work)
 
     async def due(self, key_id: str, now_ms: int, limit: int) -> DuePushes:
-        """Return what is to be delivered now, the longest waiting first, and when the next retry is due."""
+        """Return what is to be delivered now, the longest waiting first, and when the next retry is due.
+
+        At most `limit` of those that have not failed, and as many that have: neither is hidden behind the other.
+        """
         waiting = (
             select(push_configs)
             .join(tasks, tasks.c.task_id == push_configs.c.task_id)
             .where(_active(key_id), push_configs.c.cursor < tasks.c.contiguous, push_configs.c.next_at_ms <= now_ms)
-            .order_by(push_configs.c.next_at_ms, push_configs.c.task_id, push_configs.c.config_id)
+            .order_by(push_configs.c.next_at_ms)
             .limit(limit)
         )
         later = select(func.min(push_configs.c.next_at_ms)).where(_active(key_id), push_configs.c.next_at_ms > now_ms)
 
         def work(connection: Connection) -> DuePushes:
+            fresh = _configs(connection.execute(waiting.where(push_configs.c.attempts == 0)))
+            failing = _configs(connection.execute(waiting.where(push_configs.c.attempts > 0)))
             return DuePushes(
-                configs=_configs(connection.execute(waiting)),
+                configs=tuple(sorted((*fresh, *failing), key=lambda config: config.next_at_ms)),
                 wake_at_ms=connection.execute(later).scalar_one_or_none(),
             )
 

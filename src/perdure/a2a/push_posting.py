@@ -1,0 +1,146 @@
+"""One notification, one POST: what is sent, to where, and what came of it.
+
+The payload is the update as a stream would carry it (A2A 4.3.3). The headers carry what the client gave for it: its
+token, its credentials; and the delivery's own id, the same for every try, so that a receiver can tell a repetition.
+
+The name is looked up within the attempt, checked, and connected to as it was checked; no redirect is followed, no
+proxy of this process's environment is asked: either would lead elsewhere. An attempt is bounded as a whole, so that a
+receiver that is slow for ever costs PUSH_TIMEOUT_S and no more.
+"""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import httpcore
+
+from perdure.a2a.push_addresses import Network, looked_up, refuse_inside
+from perdure.core import limits
+from perdure.core.errors import InvalidInput, Unavailable
+
+CONTENT_TYPE: Final = "application/a2a+json"
+TOKEN_HEADER: Final = "X-A2A-Notification-Token"  # noqa: S105 - a header's name
+GONE: Final = 410
+"""What a receiver says that wants no more, ever."""
+
+_TAKEN: Final = range(200, 300)
+_FAILURES = (
+    Unavailable,
+    OSError,
+    httpcore.NetworkError,
+    httpcore.TimeoutException,
+    httpcore.ProtocolError,
+    httpcore.UnsupportedProtocol,
+)
+"""What keeps a notification from its receiver; anything else is a defect of ours."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a configuration's notifications go, and what goes with them."""
+
+    url: str
+    token: str = ""
+    scheme: str = ""
+    credentials: str = ""
+
+    def headers(self, delivery_id: str) -> list[tuple[str, str]]:
+        """Return a notification's headers."""
+        headers = [("Content-Type", CONTENT_TYPE), ("A2A-Version", "1.0"), ("Idempotency-Key", delivery_id)]
+        if self.token:
+            headers.append((TOKEN_HEADER, self.token))
+        if self.scheme and self.credentials:
+            headers.append(("Authorization", f"{self.scheme} {self.credentials}"))
+        return headers
+
+
+class Outcome(NamedTuple):
+    """What an attempt came to. `problem` is empty where the receiver took it; it never shows what is secret."""
+
+    problem: str = ""
+    retry_after_ms: int | None = None
+    gone: bool = False
+
+
+class Poster:
+    """Sends notifications; keeps connections to those who take several."""
+
+    def __init__(self, allowed: Sequence[Network], timeout_s: float = limits.PUSH_TIMEOUT_S) -> None:
+        self._timeout_s = timeout_s
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=ssl.create_default_context(),
+            max_connections=limits.PUSH_AT_ONCE_MAX,
+            max_keepalive_connections=limits.PUSH_AT_ONCE_MAX,
+            keepalive_expiry=limits.PUSH_TIMEOUT_S,
+            network_backend=_Outside(allowed),
+        )
+
+    async def post(self, target: Target, body: bytes, delivery_id: str) -> Outcome:
+        """Send it once and return what came of it; raises nothing but cancellation."""
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await self._posted(target, body, delivery_id)
+        except TimeoutError:
+            return Outcome(f"no answer within {self._timeout_s:g} s")
+        except InvalidInput as refused:
+            return Outcome(refused.problem)
+        except _FAILURES as failed:
+            return Outcome(str(failed) or type(failed).__name__)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._pool.aclose()
+
+    async def _posted(self, target: Target, body: bytes, delivery_id: str) -> Outcome:
+        headers = [(name.encode(), value.encode()) for name, value in target.headers(delivery_id)]
+        headers.append((b"Content-Length", str(len(body)).encode()))
+        async with self._pool.stream("POST", target.url, headers=headers, content=body) as answer:
+            size = 0
+            async for piece in answer.aiter_stream():
+                size += len(piece)
+                if size > limits.PUSH_ANSWER_BYTES_MAX:
+                    break
+        if answer.status in _TAKEN:
+            return Outcome()
+        return Outcome(f"answered {answer.status}", _retry_after_ms(answer.headers), gone=answer.status == GONE)
+
+
+def _retry_after_ms(headers: Iterable[tuple[bytes, bytes]]) -> int | None:
+    """Return how long the receiver asks to be left alone, bounded: it is no reason to give up."""
+    given = {name.lower(): value for name, value in headers}.get(b"retry-after", b"").strip()
+    if not given.isdigit():
+        return None
+    return min(int(given[:9]) * 1000, limits.RETRY_AFTER_MAX_MS)
+
+
+class _Outside(httpcore.AsyncNetworkBackend):
+    """Connects to what a name leads to, unless any of it is inside."""
+
+    def __init__(self, allowed: Sequence[Network]) -> None:
+        self._allowed = allowed
+        self._net = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109 - the interface's
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Look the name up once, check all of it, and connect to the first address that answers."""
+        addresses = await looked_up(host.strip("[]"), port)
+        refuse_inside("url", addresses, self._allowed)
+        failed: Exception = Unavailable(f"the name {host!r} leads nowhere")
+        for address in addresses:
+            with contextlib.suppress(httpcore.ConnectError, httpcore.ConnectTimeout):
+                return await self._net.connect_tcp(str(address), port, limits.PUSH_CONNECT_TIMEOUT_S)
+            failed = Unavailable(f"nobody answers at port {port}")
+        raise failed
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
