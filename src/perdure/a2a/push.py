@@ -17,11 +17,15 @@ from perdure.app.app import App, worker_identity
 
 
 def pushing(app: App) -> PushConfigs | None:
-    """Return what keeps configurations, and deliver until the app closes.
+    """Return what keeps configurations, and deliver until the app closes. All doors of an app share it.
 
     None where nothing can be sealed, and so nothing is offered: several hosts share the store, and
     `PERDURE_SECRETS_KEY` names no key for all of them. Raises `ConfigurationError` for a key that is none.
     """
+    return app.companions.once(PushConfigs, lambda: _begun(app))
+
+
+def _begun(app: App) -> PushConfigs | None:
     seals = seals_of(app.settings)
     if seals is None:
         return None

@@ -10,6 +10,7 @@ client that never reads costs a page and a connection. Refused: to cut it. gRPC 
 and deadlines for those that are slow, both the client's own.
 """
 
+from dataclasses import replace
 from typing import Any, Final
 
 import grpc
@@ -32,6 +33,7 @@ from perdure.a2a.caller import CALLER, VERSIONS, Caller, after_of, key_of, versi
 from perdure.a2a.card import agent_card
 from perdure.a2a.errors import RETRY_AFTER_S, ServiceUnavailableError
 from perdure.a2a.handler import FrontDoor
+from perdure.a2a.push import pushing
 from perdure.app.app import App
 from perdure.app.offer import Offer
 from perdure.core import limits
@@ -114,7 +116,9 @@ class GrpcDoor:
 
     async def open(self, app: App, url: str, offer: Offer) -> None:
         """Answer calls from now on. `url` and `offer` are those of the HTTP server: there is one card."""
-        door = FrontDoor(app, agent_card(app.agent, url, offer))
+        pushes = pushing(app) if offer.push_notifications else None
+        card = agent_card(app.agent, url, replace(offer, push_notifications=pushes is not None))
+        door = FrontDoor(app, card, pushes)
         builder = CallerFromMetadata(versions_of(offer))
         register: Any = a2a_pb2_grpc.add_A2AServiceServicer_to_server
         register(_Servicer(door, builder), self._server)

@@ -7,6 +7,7 @@ around the application that sets the request's user; without any, everybody is n
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from a2a.server.routes.agent_card_routes import create_agent_card_routes
@@ -18,6 +19,7 @@ from starlette.middleware import Middleware
 from perdure.a2a.caller import CallerContextBuilder, versions_of
 from perdure.a2a.card import agent_card
 from perdure.a2a.handler import FrontDoor
+from perdure.a2a.push import pushing
 from perdure.a2a.wire import dated, framed
 from perdure.app.app import App
 from perdure.app.clock import now_ms
@@ -37,8 +39,9 @@ def asgi(app: App, url: str, *, middleware: Sequence[Middleware] = (), offer: Of
         offer: What of the protocol is offered; None for all that there is on HTTP.
     """
     offer = offer or Offer()
-    card = agent_card(app.agent, url, offer)
-    door, builder = FrontDoor(app, card), CallerContextBuilder(versions_of(offer))
+    pushes = pushing(app) if offer.push_notifications else None
+    card = agent_card(app.agent, url, replace(offer, push_notifications=pushes is not None))
+    door, builder = FrontDoor(app, card, pushes), CallerContextBuilder(versions_of(offer))
     return Starlette(
         routes=[
             *dated(create_agent_card_routes(card, cache_control=CARD_CACHE), now_ms()),

@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -13,6 +15,17 @@ class Companions:
 
     def __init__(self) -> None:
         self._running: set[asyncio.Task[None]] = set()
+        self._made: dict[type, object] = {}
+
+    def once(self, kind: type[T], make: Callable[[], T | None]) -> T | None:
+        """Return the app's one of this kind, made by whoever asks first; None where there can be none."""
+        found = self._made.get(kind)
+        if isinstance(found, kind):
+            return found
+        made = make()
+        if made is not None:
+            self._made[kind] = made
+        return made
 
     def start(self, work: Coroutine[Any, Any, None], name: str) -> None:
         """Start something; it is cancelled, and waited for, when the app closes."""
