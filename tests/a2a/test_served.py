@@ -93,7 +93,7 @@ def test_a_client_that_never_reads_holds_nobody_up(house: House) -> None:
     house.open()
     body = json.dumps({"message": said("work")})
     with socket.create_connection(("127.0.0.1", house.port)) as deaf:
-        lines = ["POST /message:stream HTTP/1.1", "Host: x", "A2A-Version: 1.0", f"Content-Length: {len(body)}"]
+        lines = ["POST /message:stream HTTP/1.1", "Host: 127.0.0.1", "A2A-Version: 1.0", f"Content-Length: {len(body)}"]
         deaf.sendall("\r\n".join([*lines, "", body]).encode())
         assert house.send("work", message_id="m-2")["status"]["state"] == "TASK_STATE_COMPLETED"
         house.until(lambda: len(_completed(house)) == 2, "the deaf client's task is done too")

@@ -66,9 +66,16 @@ def _history_length(given: SendMessageConfiguration | GetTaskRequest | ListTasks
 class FrontDoor(RequestHandler):
     """Serves one agent's tasks under its card; `pushes` None: it does not push."""
 
-    def __init__(self, app: App, card: AgentCard, pushes: PushConfigs | None = None) -> None:
+    def __init__(
+        self,
+        app: App,
+        card: AgentCard,
+        pushes: PushConfigs | None = None,
+        extended: AgentCard | None = None,
+    ) -> None:
         self._app = app
         self._card = card
+        self._extended = extended
         self._pushes = pushes
         self._reader = TaskReader(app)
         self._sending = Sending(app, self._reader)
@@ -217,5 +224,7 @@ class FrontDoor(RequestHandler):
     async def on_get_extended_agent_card(
         self, params: GetExtendedAgentCardRequest, context: ServerCallContext
     ) -> AgentCard:
-        """Refused: there is no more to say than the public card does (A2A 3.3.4)."""
-        raise UnsupportedOperationError("This agent has no extended card; the public one says everything")
+        """Return what those who have come in are told; refused where nobody is asked who they are (A2A 3.1.11)."""
+        if self._extended is None:
+            raise UnsupportedOperationError("This agent has no extended card; the public one says everything")
+        return self._extended

@@ -2,8 +2,9 @@
 
     card at /.well-known/agent-card.json · JSON-RPC at POST / · HTTP+JSON at /message:send, /tasks, …
 
-0.3 clients are served on the same paths through the SDK's compatibility layer. Who may come in is decided by middleware
-around the application that sets the request's user; without any, everybody is nobody, which is for loopback only.
+0.3 clients are served on the same paths through the SDK's compatibility layer. Who may come in is decided at the gate
+(`gate.py`), by the app's settings; where they ask for nothing, middleware around the application may set the request's
+user. Without either everybody is nobody, which is for loopback only.
 """
 
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from starlette.middleware import Middleware
 
 from perdure.a2a.caller import CallerContextBuilder, versions_of
 from perdure.a2a.card import agent_card
+from perdure.a2a.entrance import Entrance
 from perdure.a2a.handler import FrontDoor
 from perdure.a2a.push import pushing
 from perdure.a2a.wire import dated, framed
@@ -35,18 +37,22 @@ def asgi(app: App, url: str, *, middleware: Sequence[Middleware] = (), offer: Of
     Args:
         app: An open app; it must stay open as long as this serves.
         url: Where clients reach it, as the card says it.
-        middleware: Goes around everything, the first outermost.
+        middleware: Goes around everything, the gate too, the first outermost.
         offer: What of the protocol is offered; None for all that there is on HTTP.
     """
-    offer = offer or Offer()
+    offer, entrance = offer or Offer(), Entrance(app, url)
+    offer = replace(offer, extended_card=offer.extended_card and entrance.authenticates)
     pushes = pushing(app) if offer.push_notifications else None
-    card = agent_card(app.agent, url, replace(offer, push_notifications=pushes is not None))
-    door, builder = FrontDoor(app, card, pushes), CallerContextBuilder(versions_of(offer))
+    offer = replace(offer, push_notifications=pushes is not None)
+    card = entrance.public(agent_card(app.agent, url, offer))
+    door = FrontDoor(app, card, pushes, entrance.extended(card))
+    builder = CallerContextBuilder(versions_of(offer))
     return Starlette(
         routes=[
+            *entrance.routes,
             *dated(create_agent_card_routes(card, cache_control=CARD_CACHE), now_ms()),
             *framed(create_jsonrpc_routes(door, "/", builder, enable_v0_3_compat=offer.v0_3)),
             *framed(create_rest_routes(door, builder, enable_v0_3_compat=offer.v0_3)),
         ],
-        middleware=list(middleware),
+        middleware=[*middleware, entrance.gate],
     )

@@ -15,14 +15,14 @@ class Offer:
     Args:
         streaming: SendStreamingMessage and SubscribeToTask.
         push_notifications: Webhooks; needs a key that all servers over the store share (`PERDURE_SECRETS_KEY`).
-        extended_card: A card that says more, for whoever may see it.
+        extended_card: A card that says more, for those who have said who they are; nobody can without authentication.
         v0_3: Clients of protocol 0.3 are served on the same paths, and the card carries what they look for in it.
         grpc: Where gRPC is served, as `host:port`; empty where it is not.
     """
 
     streaming: bool = True
     push_notifications: bool = True
-    extended_card: bool = False
+    extended_card: bool = True
     v0_3: bool = True
     grpc: str = ""
 

@@ -61,6 +61,7 @@ class Settings:
             home=folder,
             temporal=temporal,
             store_url=store_url,
+            entry=entry_from_environment(given),
             secrets_key=SecretStr(given[SECRETS_KEY]) if given.get(SECRETS_KEY) else None,
             push_networks=tuple(
                 _network(part.strip()) for part in given.get(PUSH_NETWORKS, "").split(",") if part.strip()

@@ -6,7 +6,6 @@ where it was; clients come back with the number of the last event that they saw.
 
 import asyncio
 import contextlib
-import ipaddress
 import json
 import logging
 import os
@@ -23,6 +22,7 @@ from sse_starlette.sse import AppStatus
 
 from perdure.app.agent import Agent
 from perdure.app.app import App, open_app
+from perdure.app.entry import EntrySettings, is_loopback
 from perdure.app.faults import armed
 from perdure.app.loading import load_agent
 from perdure.app.newborn import LOG_FORMAT
@@ -77,9 +77,9 @@ def serve(
     whatever is killed. With --no-worker another `perdure worker AGENT` over
     the same data folder works.
     """
-    _refuse_open_door(host)
     offer = Offer().without(_left_out(off or []))
     settings = Settings.from_environment()
+    _refuse_open_door(host, settings.entry)
     data_folder(settings)
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format=LOG_FORMAT)
     logging.getLogger("a2a").setLevel(logging.ERROR)  # a client's mistake is told to the client
@@ -199,21 +199,14 @@ def _left_out(names: list[str]) -> list[str]:
     return names
 
 
-def _refuse_open_door(host: str) -> None:
-    """Refuse to listen beyond this machine: nobody would be asked who they are."""
-    if host != "localhost" and not _is_loopback(host):
+def _refuse_open_door(host: str, entry: EntrySettings) -> None:
+    """Refuse to listen beyond this machine where nobody would be asked who they are."""
+    if not entry.authenticates and not is_loopback(host):
         raise ConfigurationError(
             "--host",
             f"{host!r} is beyond this machine, and without authentication anybody there could give the agent work; "
-            "listen on 127.0.0.1",
+            "listen on 127.0.0.1, or set PERDURE_AUTH=keys and make a key with `perdure keys add NAME`",
         )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def _listener(host: str, port: int) -> socket.socket:

@@ -284,6 +284,10 @@ PRINCIPALS_REMEMBERED_MAX = 10_000
 PRINCIPAL_CHARS_MAX = 256
 """A principal is a key in the store; subjects of tokens have at most 255 characters (OpenID Connect)."""
 
+REFUSALS_TOLD_PER_S = 1.0
+REFUSALS_TOLD_BURST = 10.0
+"""Refused callers that are told in the log: an attack is seen in it, and does not fill the disk."""
+
 OVERLOAD_RETRY_AFTER_S = 1
 """What is asked of a client that found no place: places are given back all the time."""
 
@@ -331,6 +335,9 @@ CLIENT_BACKOFF_MAX_S = 5.0
 
 CLIENT_PATIENCE_S = 300.0
 """How long a server may be away before a client ends and says from which number to go on."""
+
+CLIENT_LIST_PATIENCE_S = 20.0
+"""The same for who only wants to see a list."""
 
 CLIENT_POLL_FIRST_S = 0.5
 CLIENT_POLL_MAX_S = 5.0
