@@ -1,0 +1,108 @@
+"""Tasks that began under earlier code go on under today's: every recording decides the same, arguments included (P11).
+
+A field that was added since must not show where it is not used: a row that says more than it did then has another
+digest, and a store that has the row already refuses it.
+
+A new recording is made by `PERDURE_TEST_RECORD=<name> pytest tests/temporal/test_recorded.py`, once for each change of
+a durable format, by the code that has it; the ones that are there stay.
+
+    first           before messages could answer questions and carried an envelope
+    front-door      with both
+"""
+
+import os
+
+import pytest
+from temporalio.client import WorkflowHistory
+
+from perdure import tool
+from perdure.core import events
+from perdure.core.content import Message, TextPart
+from perdure.core.machine import doubts
+from perdure.temporal.contracts import InboxItem, InboxRequest
+from perdure.testing import call, say
+from tests.temporal import recorded
+from tests.temporal.bench import Bench, Gate, ended, event
+from tests.temporal.replaying import Difference, replay, replay_all
+from tests.temporal.test_replay import look_up
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+HISTORY_EVENTS_MAX = 60
+"""Low, so that a recording holds what continue-as-new hands over."""
+
+
+@pytest.mark.parametrize("name", recorded.recordings())
+async def test_p11_a_task_that_began_under_earlier_code_decides_the_same(name: str) -> None:
+    histories = recorded.read(name)
+    assert len(histories) > 1, "it continued as new"
+    await replay_all(histories)
+
+
+async def test_a_row_that_says_more_than_it_said_then_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control: an answer names its message only where it came as one."""
+
+    def always(answer: events.Answered) -> dict[str, str]:
+        return {"message_id": answer.message_id, "message_digest": answer.digest}
+
+    (asked,) = [history for history in recorded.read("first") if _answers(history)]
+    await replay(asked)
+    monkeypatch.setattr("perdure.core.machine.calls.sender_of", always)
+    monkeypatch.setattr(doubts, "sender_of", always)
+    with pytest.raises(Difference, match="arguments"):
+        await replay(asked)
+
+
+def _answers(history: WorkflowHistory) -> bool:
+    accepted = [event.workflow_execution_update_accepted_event_attributes for event in history.events]
+    return any(each.accepted_request.input.name == "answer" for each in accepted)
+
+
+@pytest.mark.skipif("PERDURE_TEST_RECORD" not in os.environ, reason="records, and only when asked to")
+async def test_it_is_recorded(bench: Bench) -> None:
+    recorded.keep(os.environ["PERDURE_TEST_RECORD"], await _told(bench))
+
+
+def _said(name: str, text: str) -> Message:
+    envelope = {"messageId": name, "role": "ROLE_USER", "metadata": {"kept": "whole"}}
+    return Message(message_id=name, parts=(TextPart(text=text),), envelope=envelope)
+
+
+async def _told(bench: Bench) -> list[WorkflowHistory]:
+    """Record a task whose questions are answered by messages, one of them twice, over several workflow runs."""
+    gate = Gate()
+
+    @tool(effect="once")
+    async def held() -> str:
+        await gate.pass_through()
+        return "ok"
+
+    agent = bench.agent(
+        call("look_up", {"word": "flaky"}),
+        call("ask_participant", {"question": "Which?"}),
+        call("held"),
+        *(call("look_up", {"word": word}) for word in "abcdef"),
+        say("done"),
+        say("done again"),
+        tools=[look_up, held],
+        after_answer="input_required",
+    )
+    async with bench.app(agent) as app:
+        messages = (_said("m-first", "hello"),)
+        task = app.task(await bench.start(agent, messages=messages, history_events_max=HISTORY_EVENTS_MAX))
+        first = await event(task, "help.requested")
+        answer = InboxItem(message=_said("m-2", "the first"), answers=True, help_id=first.help_id)
+        handle = bench.client.get_workflow_handle(task.id)
+        for _ in range(2):
+            await handle.execute_update("inbox", InboxRequest(items=(answer,)))
+        await gate.wait_reached()
+        steer = InboxItem(message=_said("m-3", "and quickly"), answers=True, lane="steer")
+        await handle.execute_update("inbox", InboxRequest(items=(steer,)))
+        gate.open.set()
+        await event(task, "run.ended", end="answered")
+        await task.send("once more")
+        await event(task, "run.ended", end="answered", count=2)
+        await task.cancel()
+        await ended(task, "canceled")
+        await bench.sound(task, app.store, replays=False)
+        return await bench.histories(task.id)
