@@ -20,9 +20,10 @@ COMMANDS = {
     "cancel": "perdure.cli.client.cancel:cancel",
     "tasks": "perdure.cli.tasks:tasks",
     "show": "perdure.cli.show:show",
+    "keys": "perdure.cli.keys:keys",
     "backup": "perdure.cli.backup:backup",
 }
-"""Name to function, in the order in which help lists them."""
+"""Name to function, or to a group of them, in the order in which help lists them."""
 
 
 class LazyGroup(TyperGroup):
@@ -36,9 +37,12 @@ class LazyGroup(TyperGroup):
         """Return the command of that name, or None."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        module, _, function = COMMANDS[cmd_name].partition(":")
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        found = getattr(import_module(module), name)
+        if isinstance(found, typer.Typer):  # with commands of its own
+            return typer.main.get_command(found)
         single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        single.command(cmd_name)(getattr(import_module(module), function))
+        single.command(cmd_name)(found)
         return typer.main.get_command(single)
 
 
