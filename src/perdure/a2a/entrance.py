@@ -5,6 +5,8 @@ what the agent can do one by one: a skill for each of its tools, with its effect
 the agent is for: which tools somebody runs is not for everybody to know.
 """
 
+from dataclasses import replace
+
 from a2a.types.a2a_pb2 import AgentCard, AgentSkill, SecurityRequirement, StringList
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -18,6 +20,7 @@ from perdure.a2a.porter import Rules
 from perdure.a2a.signing import JWKS_PATH, CardKey
 from perdure.a2a.tokens import TokenAuthenticator
 from perdure.app.app import App
+from perdure.app.offer import Offer
 from perdure.core import limits
 
 
@@ -36,10 +39,9 @@ class Entrance:
         self._url = url
         self._key = None if entry.card_key is None else CardKey(entry.card_key)
 
-    @property
-    def authenticates(self) -> bool:
-        """Whether callers must say who they are."""
-        return bool(self.rules.authenticators)
+    def offered(self, offer: Offer) -> Offer:
+        """Return what of it can be offered: a card for those who came in, only where one must say who one is."""
+        return replace(offer, extended_card=offer.extended_card and bool(self.rules.authenticators))
 
     @property
     def gate(self) -> Middleware:

@@ -16,11 +16,12 @@ from perdure.core.errors import Unavailable
 
 
 class Answer:
-    """The answer to one request. `over` is why its credential is no more."""
+    """The answer to one request. `request_id` is JSON-RPC's, once it is known; `over` why its credential is no more."""
 
     def __init__(self, scope: Scope, send: Send) -> None:
         self.path: str = scope["path"].removeprefix(scope.get("root_path", "")) or "/"
         self.json_rpc = self.path == "/" and scope["method"] == "POST"
+        self.request_id: str | int | None = None
         self.over: RefusedError | None = None
         self._scope = scope
         self._send = send
@@ -43,7 +44,8 @@ class Answer:
         if self._begun:
             return
         self._begun = self._done = True
-        await refusal(error, json_rpc=self.json_rpc, headers=headers)(self._scope, _nothing, self._send)
+        answer = refusal(error, json_rpc=self.json_rpc, request_id=self.request_id, headers=headers)
+        await answer(self._scope, _nothing, self._send)
 
     async def end(self) -> None:
         """End an answer that its sender left open, so that its reader sees an end and not a cut."""

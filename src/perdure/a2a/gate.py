@@ -114,7 +114,12 @@ def _asks_for_stream(answer: Answer, body: bytes) -> bool:
         return False  # the binding says so
     except ValueError as error:
         raise MalformedError(f"body: cannot be read ({error}); send numbers that are shorter") from error
-    return isinstance(asked, dict) and asked.get("method") in STREAMING
+    if not isinstance(asked, dict):
+        return False
+    request_id = asked.get("id")
+    if isinstance(request_id, str | int) and not isinstance(request_id, bool):
+        answer.request_id = request_id
+    return asked.get("method") in STREAMING
 
 
 def _host(url: str) -> str:

@@ -65,12 +65,14 @@ _register(TooSlowError, -32066, 408, "DEADLINE_EXCEEDED", "REQUEST_TOO_SLOW")
 _register(MalformedError, -32600, 400, "INVALID_ARGUMENT", "INVALID_REQUEST")
 
 
-def refusal(error: sdk.A2AError, *, json_rpc: bool, headers: Mapping[str, str] | None = None) -> JSONResponse:
+def refusal(
+    error: sdk.A2AError, *, json_rpc: bool, request_id: str | int | None, headers: Mapping[str, str] | None
+) -> JSONResponse:
     """Return the answer that says so, in the form of the binding."""
     told = {
         **(headers or {}),
         **(error.headers if isinstance(error, RefusedError) else {}),
         "Cache-Control": "no-store",
     }
-    body = build_error_response(None, error) if json_rpc else build_rest_error_payload(error)
+    body = build_error_response(request_id, error) if json_rpc else build_rest_error_payload(error)
     return JSONResponse(body, status_code=sdk.A2A_ERROR_MAPPING[type(error)].http_code, headers=told)

@@ -31,9 +31,12 @@ from google.rpc.status_pb2 import Status
 
 from perdure.a2a.caller import CALLER, VERSIONS, Caller, after_of, key_of, version_of, versions_of
 from perdure.a2a.card import agent_card
+from perdure.a2a.entrance import Entrance
 from perdure.a2a.errors import RETRY_AFTER_S, ServiceUnavailableError
 from perdure.a2a.handler import FrontDoor
 from perdure.a2a.push import pushing
+from perdure.a2a.refusals import RefusedError
+from perdure.a2a.rpc_gate import PRINCIPAL, RpcGate
 from perdure.app.app import App
 from perdure.app.offer import Offer
 from perdure.core import limits
@@ -58,6 +61,7 @@ class CallerFromMetadata(GrpcServerCallContextBuilder):
             if isinstance(value, str):
                 given.setdefault(name.lower(), value)
         caller = Caller(
+            principal=PRINCIPAL.get(),
             idempotency_key=key_of("idempotency-key", given.get("idempotency-key")),
             after=after_of(given.get("last-event-id")),
         )
@@ -75,9 +79,14 @@ async def _abort(error: A2AError, context: Any) -> None:
     status = Status(code=code.value[0], message=error.message)
     for detail in build_error_details(error):
         status.details.add().Pack(_detail(detail))
-    if isinstance(error, ServiceUnavailableError):
-        status.details.add().Pack(RetryInfo(retry_delay=Duration(seconds=RETRY_AFTER_S)))
-    context.set_trailing_metadata(((GRPC_STATUS_DETAILS_BIN_KEY, status.SerializeToString()),))
+    told = error.headers if isinstance(error, RefusedError) else {}
+    retry_after_s = RETRY_AFTER_S if isinstance(error, ServiceUnavailableError) else int(told.get("Retry-After", 0))
+    if retry_after_s:
+        status.details.add().Pack(RetryInfo(retry_delay=Duration(seconds=retry_after_s)))
+    trailing = [(GRPC_STATUS_DETAILS_BIN_KEY, status.SerializeToString())]
+    if "WWW-Authenticate" in told:
+        trailing.append(("www-authenticate", told["WWW-Authenticate"].encode()))
+    context.set_trailing_metadata(tuple(trailing))
     await context.abort(code, error.message)
 
 
@@ -107,7 +116,8 @@ class GrpcDoor:
     """A gRPC server on an address that is taken at once, so that the card can name its port; opened later."""
 
     def __init__(self, host: str, port: int) -> None:
-        self._server = grpc.aio.server(options=OPTIONS)
+        self._gate = RpcGate(_abort)
+        self._server = grpc.aio.server(interceptors=(self._gate,), options=OPTIONS)
         try:
             self.port: int = self._server.add_insecure_port(f"{host}:{port}")
         except RuntimeError as error:
@@ -117,8 +127,11 @@ class GrpcDoor:
     async def open(self, app: App, url: str, offer: Offer) -> None:
         """Answer calls from now on. `url` and `offer` are those of the HTTP server: there is one card."""
         pushes = pushing(app) if offer.push_notifications else None
-        card = agent_card(app.agent, url, replace(offer, push_notifications=pushes is not None))
-        door = FrontDoor(app, card, pushes)
+        entrance = Entrance(app, url)
+        self._gate.set_rules(entrance.rules)
+        offer = replace(entrance.offered(offer), push_notifications=pushes is not None)
+        card = entrance.public(agent_card(app.agent, url, offer))
+        door = FrontDoor(app, card, pushes, entrance.extended(card))
         builder = CallerFromMetadata(versions_of(offer))
         register: Any = a2a_pb2_grpc.add_A2AServiceServicer_to_server
         register(_Servicer(door, builder), self._server)

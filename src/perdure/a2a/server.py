@@ -41,9 +41,8 @@ def asgi(app: App, url: str, *, middleware: Sequence[Middleware] = (), offer: Of
         offer: What of the protocol is offered; None for all that there is on HTTP.
     """
     offer, entrance = offer or Offer(), Entrance(app, url)
-    offer = replace(offer, extended_card=offer.extended_card and entrance.authenticates)
     pushes = pushing(app) if offer.push_notifications else None
-    offer = replace(offer, push_notifications=pushes is not None)
+    offer = replace(entrance.offered(offer), push_notifications=pushes is not None)
     card = entrance.public(agent_card(app.agent, url, offer))
     door = FrontDoor(app, card, pushes, entrance.extended(card))
     builder = CallerContextBuilder(versions_of(offer))

@@ -1,0 +1,128 @@
+"""The gate of gRPC: the same porter as HTTP's, asked by an interceptor before a call reaches its servicer.
+
+Credentials are in the call's metadata, under the names that HTTP has for them: `x-api-key`, or `authorization` with
+`Bearer`. Who calls is given on to the servicer in a context variable, since gRPC's own context has no place for it. The
+size of a message is bounded by the server's options, its depth by protobuf's parser, which goes a hundred levels deep.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextvars import ContextVar
+from typing import Any, Final
+
+import grpc
+import grpc.aio
+from a2a.utils.errors import A2AError
+from starlette.datastructures import Headers
+
+from perdure.a2a.errors import ServiceUnavailableError
+from perdure.a2a.identity import Credential
+from perdure.a2a.porter import Porter, Rules
+from perdure.a2a.refusals import RefusedError
+from perdure.core.errors import Unavailable
+
+PRINCIPAL: Final[ContextVar[str]] = ContextVar("perdure.principal", default="")
+"""Who makes the call that is being served; empty is nobody."""
+
+Abort = Callable[[A2AError, Any], Awaitable[None]]
+
+
+class RpcGate(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # it comes without types
+    """Lets calls in by rules that are set before the server starts, or ends them saying why."""
+
+    def __init__(self, abort: Abort) -> None:
+        self._abort = abort
+        self._porter = Porter(Rules())
+
+    def set_rules(self, rules: Rules) -> None:
+        """Go by these rules from now on."""
+        self._porter = Porter(rules)
+
+    async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], details: Any) -> Any:
+        """Return the call's handler with the gate before it."""
+        handler = await continuation(details)
+        if handler is None or handler.request_streaming:
+            return handler  # A2A has none of these; gRPC answers that the method is unknown
+        if handler.response_streaming:
+            return grpc.unary_stream_rpc_method_handler(
+                self._streaming(handler.unary_stream), handler.request_deserializer, handler.response_serializer
+            )
+        return grpc.unary_unary_rpc_method_handler(
+            self._single(handler.unary_unary), handler.request_deserializer, handler.response_serializer
+        )
+
+    def _single(self, serve: Callable[[Any, Any], Awaitable[Any]]) -> Callable[[Any, Any], Awaitable[Any]]:
+        async def let_in(request: Any, context: Any) -> Any:
+            with contextlib.ExitStack() as held:
+                await self._enter(held, context, streams=False)
+                return await serve(request, context)
+
+        return let_in
+
+    def _streaming(
+        self, serve: Callable[[Any, Any], AsyncGenerator[Any, None]]
+    ) -> Callable[[Any, Any], AsyncGenerator[Any, None]]:
+        async def let_in(request: Any, context: Any) -> AsyncGenerator[Any, None]:
+            with contextlib.ExitStack() as held:
+                credential = await self._enter(held, context, streams=True)
+                async with contextlib.aclosing(serve(request, context)) as items:
+                    async for item in self._while_good(items, credential, context):
+                        yield item
+
+        return let_in
+
+    async def _enter(self, held: contextlib.ExitStack, context: Any, *, streams: bool) -> Credential | None:
+        """Let the call in, or abort it, which raises."""
+        credential, name = None, ""
+        try:
+            self._porter.some_request(held)
+            credential, name = await self._caller(context)
+            self._porter.refuse_too_often(name)
+            self._porter.own_request(held, name)
+            if streams:
+                self._porter.stream(held, name)
+        except RefusedError as error:
+            await self._abort(error, context)
+        except Unavailable as error:
+            await self._abort(ServiceUnavailableError(message=str(error)), context)
+        PRINCIPAL.set(name)
+        return credential
+
+    async def _caller(self, context: Any) -> tuple[Credential | None, str]:
+        if not self._porter.rules.authenticators:
+            return None, ""
+        raw = [
+            (name.lower().encode(), value.encode("latin-1", "replace"))
+            for name, value in context.invocation_metadata() or ()
+            if isinstance(value, str)
+        ]
+        return await self._porter.caller(Headers(raw=raw), context.peer())
+
+    async def _while_good(
+        self, items: AsyncGenerator[Any, None], credential: Credential | None, context: Any
+    ) -> AsyncGenerator[Any, None]:
+        """Yield the items; when the credential is no more, end the call saying so."""
+        while True:
+            coming = asyncio.ensure_future(anext(items, None))
+            try:
+                while not coming.done():
+                    await asyncio.wait({coming}, timeout=None if credential is None else self._porter.rules.recheck_s)
+                    if not coming.done() and credential is not None:
+                        await self._refuse_when_over(credential, context)
+                item = coming.result()
+            finally:
+                if not coming.done():
+                    coming.cancel()
+                    await asyncio.wait({coming})
+            if item is None:
+                return
+            yield item
+
+    async def _refuse_when_over(self, credential: Credential, context: Any) -> None:
+        try:
+            await credential.principal()
+        except RefusedError as error:
+            await self._abort(error, context)
+        except Unavailable:
+            return  # it cannot be told now, and was good a moment ago
