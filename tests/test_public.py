@@ -9,9 +9,11 @@ import perdure
 NAMES = [
     "Agent",
     "App",
+    "Artifact",
     "Budget",
     "Call",
     "Check",
+    "File",
     "ONCE_TABLE",
     "OutcomeUnknown",
     "PerdureError",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from perdure.app.settings import Settings
     from perdure.app.task import Task
     from perdure.core.agent import Budget, RetryPolicy
+    from perdure.core.artifacts import Artifact, File
     from perdure.core.errors import OutcomeUnknown, PerdureError, RunFailed, ToolError
     from perdure.core.ports import Check
     from perdure.tools.call import Call
@@ -24,9 +25,11 @@ __all__ = [
     "ONCE_TABLE",
     "Agent",
     "App",
+    "Artifact",
     "Budget",
     "Call",
     "Check",
+    "File",
     "OutcomeUnknown",
     "PerdureError",
     "RetryPolicy",
@@ -44,9 +47,11 @@ _HOMES = {
     "ONCE_TABLE": "perdure.tools.once",
     "Agent": "perdure.app.agent",
     "App": "perdure.app.app",
+    "Artifact": "perdure.core.artifacts",
     "Budget": "perdure.core.agent",
     "Call": "perdure.tools.call",
     "Check": "perdure.core.ports",
+    "File": "perdure.core.artifacts",
     "OutcomeUnknown": "perdure.core.errors",
     "PerdureError": "perdure.core.errors",
     "RetryPolicy": "perdure.core.agent",

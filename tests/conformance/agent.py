@@ -6,7 +6,7 @@ script over the transcript, so every run is the same.
 
 from typing import Final
 
-from perdure import Agent
+from perdure import Agent, Artifact, File, tool
 from perdure.core.content import Entry, UserEntry
 from perdure.core.errors import ModelError
 from perdure.testing import call, fail, last_result, last_user, replies, say, scripted
@@ -27,6 +27,23 @@ TEXTS: Final = {
 """What is answered where the scenario is one text."""
 
 
+ARTIFACTS: Final = {
+    "tck-artifact-file-url": Artifact(
+        "output", File("text/plain", name="output.txt", url="https://example.com/output.txt")
+    ),
+    "tck-artifact-file": Artifact("output", File("text/plain", name="output.txt", data=b"tck")),
+    "tck-stream-artifact-file": Artifact("output", File("text/plain", name="output.txt", data=b"tck")),
+    "tck-artifact-data": Artifact("output", {"key": "value", "count": 42}),
+}
+"""What is handed over where the scenario is a file or data; the longer of two prefixes comes first."""
+
+
+@tool(effect="read")
+async def hand_over(scenario: str) -> Artifact:
+    """Hand over what the scenario asks for."""
+    return ARTIFACTS[scenario]
+
+
 def step(transcript: tuple[Entry, ...]) -> Step | ModelError:
     """Answer as the scenario of the latest message says."""
     message_id = _latest_id(transcript)
@@ -36,6 +53,9 @@ def step(transcript: tuple[Entry, ...]) -> Step | ModelError:
         return fail("rejected")
     if message_id.startswith("test-resubscribe-message-id"):
         return say("done", delay_s=LONG_S)
+    for prefix in ARTIFACTS:
+        if message_id.startswith(prefix):
+            return say("done") if replies(transcript) else call("hand_over", {"scenario": prefix})
     for prefix, text in TEXTS.items():
         if message_id.startswith(prefix):
             return say(text, stream=prefix.startswith("tck-stream"))
@@ -57,6 +77,7 @@ def _questions(transcript: tuple[Entry, ...]) -> Step:
 agent = Agent(
     "tck",
     model=scripted(step, loop=True),
+    tools=[hand_over],
     description="Does what the scenarios of the A2A conformance kit say.",
     on_unanswered="fail",
 )

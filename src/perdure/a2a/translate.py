@@ -6,7 +6,8 @@ and what follows fits; nothing but the log is needed for that, and two servers s
 
 What becomes what:
 
-- A reply that asks for nothing more is an artifact, `turn-N`, whole. One that asks for tools is a message of the agent
+- A reply that asks for nothing more is an artifact, `turn-N`, whole; so is what a tool hands over, `turn-N-INDEX`.
+- A reply that asks for tools is a message of the agent
   in the status, as are questions to a person and the reasons of an unanswered end. It goes into the history before
   what is said next.
 - `task.status` moves the status. Every other event is an update of the status as it is: A2A has no other place for it,
@@ -31,6 +32,7 @@ from a2a.types.a2a_pb2 import Message as A2AMessage
 from pydantic import JsonValue
 
 from perdure.a2a import extension
+from perdure.a2a.handed import handed_over
 from perdure.a2a.incoming import blobs_of, restored
 from perdure.core.content import Message, ModelEntry, ModelReply, UserEntry
 from perdure.core.ports import StoredEvent
@@ -91,7 +93,7 @@ class TaskView:
         """Go on to the next event and return the update that it is to a client."""
         event = stored.event
         self.number = event.number
-        artifact: Artifact | None = None
+        artifact = self._handed_over(stored)
         match event.kind:
             case "message.admitted" | "help.answered":
                 if isinstance(stored.subject, UserEntry):
@@ -124,6 +126,12 @@ class TaskView:
             )
         extension.put(update.metadata, fields)
         return update
+
+    def _handed_over(self, stored: StoredEvent) -> Artifact | None:
+        artifact = handed_over(stored)
+        if artifact is not None:
+            self._artifacts.append(artifact)
+        return artifact
 
     def _reply(self, reply: ModelReply, turn: int) -> Artifact | None:
         if not reply.text.strip():

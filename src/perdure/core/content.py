@@ -42,6 +42,15 @@ class DataPart(Frozen):
     data: JsonValue
 
 
+class InlineFile(Frozen):
+    """A small file that a tool hands over, with its bytes in base64."""
+
+    kind: Literal["inline"] = "inline"
+    media_type: str
+    name: str | None = None
+    base64: str
+
+
 Part = Annotated[TextPart | FilePart | DataPart, Field(discriminator="kind")]
 
 Lane = Literal["steer", "queue"]
@@ -129,11 +138,18 @@ class ModelReply(Frozen):
 ResultStatus = Literal["ok", "error", "unknown", "not_begun"]
 
 
+class HandedOver(Frozen):
+    """What a tool's result is for whoever gave the task, beside what the model is told."""
+
+    name: str
+    parts: tuple[Annotated[TextPart | FilePart | DataPart | InlineFile, Field(discriminator="kind")], ...]
+
+
 class ToolResult(Frozen):
     """What the model is told of one call (R14: each call has exactly one).
 
     `unknown` is the honest "outcome unknown" (P4). `text` is what is shown; `blob` is the digest of the whole when
-    the text was cut.
+    the text was cut. `handed_over` goes to whoever gave the task.
     """
 
     call_id: str
@@ -141,6 +157,15 @@ class ToolResult(Frozen):
     status: ResultStatus
     text: str
     blob: str | None = None
+    handed_over: HandedOver | None = None
+
+    @model_serializer(mode="wrap")
+    def _as_before_artifacts(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out what is not there: a digest is for ever, also that of a result from before there were any."""
+        body: dict[str, Any] = handler(self)
+        if self.handed_over is None:
+            body.pop("handed_over", None)
+        return body
 
 
 # --- transcript entries -----------------------------------------------------------------------------------------

@@ -16,6 +16,9 @@ BLOB_BYTES_MAX = 32 * KIB * KIB
 TOOL_TEXT_BYTES_MAX = 48 * KIB
 """What a model is shown of one tool result: below BLOB_BYTES_MIN with room for the JSON around it."""
 
+ARTIFACT_BYTES_MAX = 64 * KIB
+"""What a tool hands over stands in its result's row, which every later turn reads with the transcript (P7)."""
+
 INLINE_ARGUMENTS_BYTES_MAX = 2 * KIB
 """Arguments of a call up to this size are repeated in the event log; larger ones are read from the transcript."""
 

@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from perdure.core.access import KeyStore
 from perdure.core.agent import EffectClass, ToolSpec
+from perdure.core.artifacts import Artifact
 from perdure.core.content import Entry, Frozen, ModelReply, ResultStatus
 from perdure.core.effects import EffectRequest, Late, Verdict, Word
 from perdure.core.log import Batch, LogEvent, TaskHeader
@@ -138,7 +139,7 @@ class ToolPort(Protocol):
         """Return why these arguments break the schema, in words that help a model to correct them, or None."""
         ...
 
-    async def invoke(self, arguments: dict[str, JsonValue], call: Call) -> JsonValue:
+    async def invoke(self, arguments: dict[str, JsonValue], call: Call) -> JsonValue | Artifact:
         """Call it once. Raises `ToolError` when it did not happen; anything else leaves the outcome open."""
         ...
 

@@ -17,11 +17,13 @@ from typing import Any, Final, Protocol
 from pydantic import JsonValue
 
 from perdure.core import faults, limits
+from perdure.core.artifacts import Artifact
 from perdure.core.content import ResultStatus, ToolEntry, ToolResult
 from perdure.core.effects import EffectRequest, Word
 from perdure.core.errors import BegunError, Fenced, InvariantBroken, StoreUnavailable, ToolError
 from perdure.core.log import Batch
 from perdure.core.ports import Call, Check, Execution, Ledgered, Store, ToolPort
+from perdure.tools.handing_over import handed_over
 from perdure.tools.results import problem_text, shown
 
 _SETTLE_SHARE_MAX: Final = 0.5
@@ -145,7 +147,7 @@ class LedgerExecutor:
             raise BegunError(f"{request.tool} ended, but its result could not be recorded: {error}") from error
 
     async def _record_late(
-        self, calling: "asyncio.Task[tuple[ResultStatus, JsonValue]]", request: EffectRequest, call_id: str
+        self, calling: "asyncio.Task[tuple[ResultStatus, JsonValue | Artifact]]", request: EffectRequest, call_id: str
     ) -> None:
         await asyncio.wait({calling})
         if not calling.cancelled() and calling.exception() is None:
@@ -163,11 +165,16 @@ class LedgerExecutor:
 
         task.add_done_callback(noticed)
 
-    async def _record(self, request: EffectRequest, call_id: str, status: ResultStatus, value: JsonValue) -> Execution:
+    async def _record(
+        self, request: EffectRequest, call_id: str, status: ResultStatus, value: JsonValue | Artifact
+    ) -> Execution:
         """Record a result; what stands already wins. On a closed key the result is late."""
-        part = shown(value)
+        given, told = handed_over(value) if isinstance(value, Artifact) else (None, value)
+        part = shown(told)
         blob = None if part.whole is None else await self._store.put_blob(part.whole, part.media_type)
-        result = ToolResult(call_id=call_id, tool=request.tool, status=status, text=part.text, blob=blob)
+        result = ToolResult(
+            call_id=call_id, tool=request.tool, status=status, text=part.text, blob=blob, handed_over=given
+        )
         entry = ToolEntry(result=result)
         ledgered = await self._store.finish_effect(request.key, request.attempt, entry, self._now_ms())
         faults.reach("tool.done", request.tool, request.task_id)
@@ -241,7 +248,9 @@ def _recorded(ledgered: Ledgered) -> Execution:
     return Execution(outcome="result", digest=ledgered.digest, status=entry.result.status)
 
 
-async def _called(tool: ToolPort, arguments: dict[str, JsonValue], call: Call) -> tuple[ResultStatus, JsonValue]:
+async def _called(
+    tool: ToolPort, arguments: dict[str, JsonValue], call: Call
+) -> tuple[ResultStatus, JsonValue | Artifact]:
     """Call the tool and return the status and value of its result; whatever else it raises leaves it open."""
     try:
         return "ok", await tool.invoke(arguments, call)

@@ -15,6 +15,7 @@ from pydantic import JsonValue, ValidationError
 
 from perdure.core import limits, ports
 from perdure.core.agent import EffectClass, InDoubt, RetryPolicy, ToolSpec
+from perdure.core.artifacts import Artifact
 from perdure.core.errors import ConfigurationError, ToolError
 from perdure.core.ports import Check, ToolSchema
 from perdure.tools.call import Call, is_call
@@ -81,8 +82,10 @@ class FunctionTool(Generic[P, R]):
         """Return why these arguments break the schema, in words that help a model to correct them, or None."""
         return self._signature.problem(arguments)
 
-    async def invoke(self, arguments: dict[str, JsonValue], call: ports.Call) -> JsonValue:
+    async def invoke(self, arguments: dict[str, JsonValue], call: ports.Call) -> JsonValue | Artifact:
         """Call the function once and return its result as JSON; a value without a JSON form becomes a text.
+
+        An `Artifact` is returned as it is.
 
         Raises `ToolError` for arguments that do not fit, and whatever the function raises. A plain function runs in
         a thread, which cannot be interrupted: a cancelled call waits up to `STOP_GRACE_S` for its end and returns
@@ -95,8 +98,10 @@ class FunctionTool(Generic[P, R]):
             raise ToolError(self._signature.problem(arguments) or str(error)) from error
         function = cast(Callable[..., object], self._function)
         if inspect.iscoroutinefunction(function):
-            return as_json(await function(**keywords))
-        return as_json(await _awaited(await _in_thread(functools.partial(function, **keywords))))
+            value = await function(**keywords)
+        else:
+            value = await _awaited(await _in_thread(functools.partial(function, **keywords)))
+        return value if isinstance(value, Artifact) else as_json(value)
 
     async def check(self, call: ports.Call) -> Check:
         """Ask the tool's own check what became of the call's key.
