@@ -8,6 +8,9 @@ In what the server sends, the metadata of a task and of each update hold, under 
 - `kind`, `run`, `turn`, and of the rest of the event what a client needs to follow it. Never arguments or results of
   tools: an agent is opaque to those who give it work.
 
+A chunk of a reply that is still being written has the kind `draft`, its `turn` and its `attempt`, and no number: it is
+no event, and nothing of it comes again (`drafting.py`).
+
 In a message's metadata a client may put, under the URI:
 
 - `idempotencyKey`: of a first message, what the header `Idempotency-Key` says too (a gRPC client has no headers);

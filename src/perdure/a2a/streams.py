@@ -7,13 +7,15 @@ that events are put into. It must be bounded, so somebody has to be cut when it 
 it loses the events with its process.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import cast
+from typing import Any, cast
 
-from a2a.types.a2a_pb2 import Task
+from a2a.types.a2a_pb2 import Task, TaskArtifactUpdateEvent
 
 from perdure.a2a.caller import Told
+from perdure.a2a.drafting import Drafting
 from perdure.a2a.tasks import Found, TaskReader
 from perdure.a2a.translate import TaskView, Update
 from perdure.app.app import App
@@ -35,11 +37,46 @@ class Streams:
         yield await self._reader.task(view, history_length)
         if view.terminal:
             return
-        async with aclosing(self._tail(view)) as events:
-            async for stored in events:
-                update = view.take(stored)
+        drafting = Drafting(view)
+        async with aclosing(self._next(view, drafting)) as following:
+            async for found in following:
+                if isinstance(found, TaskArtifactUpdateEvent):
+                    told.number = None  # a chunk of a draft is no event
+                    yield found
+                    continue
+                update = view.take(found)
                 told.number = view.number
                 yield update
+                taken_back = drafting.settled(update)
+                if taken_back is not None:
+                    told.number = None
+                    yield taken_back
+
+    async def _next(
+        self, view: TaskView, drafting: Drafting
+    ) -> AsyncGenerator[StoredEvent | TaskArtifactUpdateEvent, None]:
+        """Yield the events after the view, and what comes of a draft meanwhile; the log goes first."""
+        drafts, changed = self._app.store.drafts, asyncio.Event()
+        leave = drafts.watch(view.task_id, changed.set)
+        events = self._tail(view)
+        coming = asyncio.ensure_future(anext(events))
+        try:
+            while True:
+                if not coming.done() and (chunk := drafting.chunk(drafts.of(view.task_id))) is not None:
+                    yield chunk
+                    continue
+                await _first_of(coming, changed)
+                if coming.done():
+                    try:
+                        yield coming.result()
+                    except StopAsyncIteration:
+                        return
+                    coming = asyncio.ensure_future(anext(events))
+        finally:
+            leave()
+            coming.cancel()
+            await asyncio.gather(coming, return_exceptions=True)
+            await events.aclose()
 
     async def as_of(self, found: Found, number: int) -> TaskView:
         """Return the task as of that event, once it is in the store."""
@@ -66,3 +103,16 @@ class Streams:
 
     def _tail(self, view: TaskView) -> AsyncGenerator[StoredEvent, None]:
         return cast(AsyncGenerator[StoredEvent, None], self._app.store.tail(view.task_id, view.number))
+
+
+async def _first_of(coming: "asyncio.Future[StoredEvent]", changed: asyncio.Event) -> None:
+    """Wait for the next event, or until there is more of a draft."""
+    if coming.done():
+        return
+    growing = asyncio.ensure_future(changed.wait())
+    try:
+        waits: set[asyncio.Future[Any]] = {coming, growing}
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        growing.cancel()
+    changed.clear()

@@ -16,6 +16,7 @@ What becomes what:
 Pure: no clock, no store. Blobs of messages are asked for by digest (`blobs`), and given to `task`.
 """
 
+import copy
 from typing import Final
 
 from a2a.types.a2a_pb2 import (
@@ -35,6 +36,7 @@ from perdure.a2a import extension
 from perdure.a2a.handed import handed_over
 from perdure.a2a.incoming import blobs_of, restored
 from perdure.core.content import Message, ModelEntry, ModelReply, UserEntry
+from perdure.core.log import LogEvent
 from perdure.core.ports import StoredEvent
 from perdure.core.state import TERMINAL
 from perdure.core.state import TaskStatus as State
@@ -57,6 +59,11 @@ WORDS: Final = {
 """What a person reads of an end whose event brings no text."""
 
 
+def answer_artifact(turn: int, text: str) -> Artifact:
+    """Return the artifact that the reply of a turn is, or becomes."""
+    return Artifact(artifact_id=f"turn-{turn}", name="answer", parts=[Part(text=text)])
+
+
 class TaskView:
     """A task as of its event `number`; as of 0 it was accepted and nothing happened yet."""
 
@@ -65,6 +72,8 @@ class TaskView:
         self.context_id = context_id
         self.number = 0
         self.state: State = "submitted"
+        self.calling: tuple[int, int] | None = None
+        """Turn and attempt of the model call that is under way."""
         self._status = TaskStatus(state=STATES["submitted"])
         self._status.timestamp.FromMilliseconds(created_at_ms)
         self._history: list[A2AMessage | Message] = []
@@ -82,6 +91,13 @@ class TaskView:
         """Whether the task has ended or waits for whoever gave it."""
         return self.terminal or self.state == "input_required"
 
+    def copy(self) -> "TaskView":
+        """Return a view that goes on from here by itself."""
+        other = copy.copy(self)
+        for name in ("_history", "_known", "_artifacts"):  # the rest is replaced, never changed
+            setattr(other, name, copy.copy(getattr(self, name)))
+        return other
+
     def say(self, message: Message) -> None:
         """Take a message that is accepted but in no event yet; when its event comes, it is the same message."""
         if message.message_id not in self._known:
@@ -93,6 +109,7 @@ class TaskView:
         """Go on to the next event and return the update that it is to a client."""
         event = stored.event
         self.number = event.number
+        self._note_call(event)
         artifact = self._handed_over(stored)
         match event.kind:
             case "message.admitted" | "help.answered":
@@ -115,6 +132,13 @@ class TaskView:
             "turn": event.turn,
         }
         return self._update(artifact, {**fields, **extension.told(event.data)})
+
+    def _note_call(self, event: LogEvent) -> None:
+        if event.kind == "model.started":
+            attempt = event.data.get("attempt")
+            self.calling = (event.turn, attempt if isinstance(attempt, int) else 1)
+        elif event.kind in {"model.answered", "model.failed", "run.ended"}:
+            self.calling = None
 
     def _update(self, artifact: Artifact | None, fields: dict[str, JsonValue]) -> Update:
         update: Update
@@ -140,7 +164,7 @@ class TaskView:
             self._set_status(self._said(reply.text))
             return None
         self._answer = reply.text
-        artifact = Artifact(artifact_id=f"turn-{turn}", name="answer", parts=[Part(text=reply.text)])
+        artifact = answer_artifact(turn, reply.text)
         self._artifacts.append(artifact)
         return artifact
 

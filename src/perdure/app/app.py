@@ -171,7 +171,7 @@ async def opened(agent: Agent, where: Settings, member: Member | None, drain_s: 
         if member is not None:
             live = agent.live(store, member.identity, now_ms)
             stack.push_async_callback(_close_model, live.model, agent.model)
-            activities = TaskActivities(store, {agent.id: live}, member.identity, now_ms)
+            activities = TaskActivities(store, {agent.id: live}, member.identity, now_ms, store.drafts.say)
             noting = () if member.board is None else (InHand(member.board),)
             working = running_worker(
                 client, queue, activities, member.identity, drain_s, part=member.part, interceptors=noting

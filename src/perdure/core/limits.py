@@ -224,6 +224,29 @@ TAIL_POLL_FIRST_MS = 20
 TAIL_POLL_MAX_MS = 100
 """How often a process asks its store for changes by others: soon after a change, slower while nothing happens."""
 
+# --- beside the log -----------------------------------------------------------------------------------------------
+DELTA_EVERY_MS = 40
+"""How often a worker tells what its models have said meanwhile: fluent to read, and one datagram for all its tasks."""
+
+DELTA_CHARS_MAX = 1_000
+DATAGRAM_BYTES_MAX = 7_000
+"""What one datagram carries: PostgreSQL notifies with under 8,000 bytes, and a character takes up to six in JSON."""
+
+DRAFT_CHARS_MAX = 64 * KIB
+"""Of a longer reply the rest is seen when it is whole."""
+
+DRAFTS_OWN_MAX = 200
+"""Drafts that a worker keeps to tell them: twice the calls that it runs at once."""
+
+DRAFTS_KEPT_CHARS_MAX = 8 * KIB * KIB
+"""Drafts that a server keeps for those who come in the middle; the ones that changed longest ago go first."""
+
+DATAGRAMS_AT_ONCE_MAX = 64
+"""Datagrams read before others have their turn. Unread ones wait in the kernel, which takes ten by default."""
+
+TOLD_AGAIN_S = 1.0
+"""Before a connection that only carries what may be lost is made anew."""
+
 # --- the front door -----------------------------------------------------------------------------------------------
 ENVELOPE_BYTES_MAX = 64 * KIB
 """What a client's message carries around the contents of its parts; it stands in the workflow's start (P7)."""

@@ -10,6 +10,7 @@ from perdure.core.access import KeyStore
 from perdure.core.agent import EffectClass, ToolSpec
 from perdure.core.artifacts import Artifact
 from perdure.core.content import Entry, Frozen, ModelReply, ResultStatus
+from perdure.core.deltas import DraftKeeper
 from perdure.core.effects import EffectRequest, Late, Verdict, Word
 from perdure.core.log import Batch, LogEvent, TaskHeader
 from perdure.core.pushes import PushKeeper
@@ -293,7 +294,7 @@ class StoredEvent(Frozen):
     subject: Entry | None = None
 
 
-class Store(KeyStore, PushKeeper, Protocol):
+class Store(KeyStore, PushKeeper, DraftKeeper, Protocol):
     """What outlives a workflow. Every method is one transaction, and every write may be made twice.
 
     Raises `StoreUnavailable` where the database does not answer, `StoreAhead` where another row stands under a

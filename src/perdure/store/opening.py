@@ -6,8 +6,9 @@ from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from perdure.core.errors import ConfigurationError
-from perdure.store.backend import Backend
+from perdure.store.local_channel import LocalChannel
 from perdure.store.postgres import PostgresBackend
+from perdure.store.postgres_channel import PostgresChannel
 from perdure.store.sql_store import SqlStore
 from perdure.store.sqlite import SqliteBackend
 
@@ -24,12 +25,11 @@ async def open_store(url: str) -> SqlStore:
     Raises `ConfigurationError` for another URL, or a database that a newer release has upgraded, and
     `StoreUnavailable` where the database does not answer.
     """
-    backend: Backend
     if url.startswith(_SQLITE):
-        backend = await SqliteBackend.open(_path(url.removeprefix(_SQLITE)))
-    else:
-        backend = await PostgresBackend.open(_server(url))
-    return SqlStore(backend)
+        path = _path(url.removeprefix(_SQLITE))
+        return SqlStore(await SqliteBackend.open(path), LocalChannel(path.with_name(f"{path.name}.listeners")))
+    server = _server(url)
+    return SqlStore(await PostgresBackend.open(server), PostgresChannel(server))
 
 
 def _path(name: str) -> Path:

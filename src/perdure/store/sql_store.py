@@ -29,6 +29,8 @@ from perdure.core.state import TERMINAL
 from perdure.store import blobs, effect_ledger, key_rows, model_ledger, reading
 from perdure.store.backend import Backend, T
 from perdure.store.bodies import identifier
+from perdure.store.channel import WRITTEN, Channel, NoChannel
+from perdure.store.drafts import Drafts
 from perdure.store.log_rows import check_batch, write_batch
 from perdure.store.message_rows import read_admission
 from perdure.store.push_rows import PushRows
@@ -45,8 +47,9 @@ class SqlStore:
     no database could hold. Belongs to the event loop that opened it.
     """
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, channel: Channel | None = None) -> None:
         self._backend = backend
+        self._channel = channel or NoChannel()
         self._transcripts = TranscriptCache()
         self.pushes = PushRows(backend, self._write)
         """Push notifications: configurations, cursors, leases."""
@@ -54,6 +57,23 @@ class SqlStore:
             lambda: backend.read(reading.read_revision),
             lambda task_ids: backend.read(lambda connection: reading.read_reached(connection, task_ids)),
         )
+        self._drafts = Drafts(self._channel, self._listen)
+
+    # --- beside the log -----------------------------------------------------------------------------------------
+
+    @property
+    def drafts(self) -> Drafts:
+        """The texts of replies that are being made."""
+        return self._drafts
+
+    def _listen(self) -> None:
+        self._channel.listen(self._hear)
+
+    def _hear(self, data: bytes) -> None:
+        if data == WRITTEN:
+            self._watcher.kick()
+        else:
+            self._drafts.hear(data)
 
     # --- writes -------------------------------------------------------------------------------------------------
 
@@ -61,6 +81,8 @@ class SqlStore:
         result = await self._backend.write(work, synced=synced)
         faults.reach("store.committed")
         self._watcher.kick()
+        for peer in self._channel.peers():
+            self._channel.send(peer, WRITTEN)
         return result
 
     async def _begin(self, work: Callable[[Connection], T], begun: Callable[[T], bool], *, synced: bool) -> T:
@@ -192,8 +214,9 @@ class SqlStore:
         """Yield events from `after` + 1 on as they come, until the one with a terminal state has been yielded.
 
         Waits for a task that is not there yet; ends at once when `after` is the last event of an ended one. Another
-        process's event comes within a tenth of a second of its commit.
+        process's event comes within a tenth of a second of its commit, and mostly at once.
         """
+        self._listen()
         while True:
             page = await self.events_after(task_id, after, limits.EVENTS_PER_PAGE_MAX)
             for stored in page:
@@ -248,4 +271,6 @@ class SqlStore:
     async def close(self) -> None:
         """Release connections, after running transactions ended. The store may not be used afterwards."""
         await self._watcher.close()
+        self._drafts.close()
+        await self._channel.close()
         await self._backend.close()
