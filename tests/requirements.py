@@ -150,6 +150,9 @@ REQUIREMENTS: dict[str, Requirement] = {
             "a2a/test_served.py::test_a_client_misses_nothing_while_everything_is_killed",
             "a2a/test_seeds.py::test_what_a_client_saw_is_exactly_one_to_n",
             "a2a/test_operations.py::test_a_stream_begins_with_the_task_and_misses_no_number",
+            "a2a/test_push.py::test_p6_every_event_is_delivered_in_order_with_what_the_client_gave",
+            "a2a/test_push_served.py::"
+            "test_p6_killed_between_taken_and_cursor_the_same_is_sent_again_and_nothing_is_missed",
         ),
     ),
     "P7": Requirement(

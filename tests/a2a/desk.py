@@ -11,6 +11,7 @@ from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from perdure import App
+from perdure.app.offer import Offer
 
 URL = "http://agent.test"
 Json = dict[str, Any]
@@ -74,8 +75,8 @@ class Desk:
 
 
 @contextlib.asynccontextmanager
-async def desk(app: App) -> AsyncIterator[Desk]:
-    transport = httpx.ASGITransport(app.asgi(URL, middleware=[Middleware(Named)]))
+async def desk(app: App, offer: Offer | None = None) -> AsyncIterator[Desk]:
+    transport = httpx.ASGITransport(app.asgi(URL, middleware=[Middleware(Named)], offer=offer))
     async with httpx.AsyncClient(transport=transport, base_url=URL, headers={"A2A-Version": "1.0"}, timeout=30) as http:
         yield Desk(http)
 

@@ -8,6 +8,7 @@ from temporalio.api.enums.v1 import EventType
 
 from perdure import Agent, tool
 from perdure.a2a.extension import URI
+from perdure.app.offer import Offer
 from perdure.core.ports import ToolPort
 from perdure.testing import call, fail, last_user, say
 from tests.a2a.desk import Desk, Json, desk, reason_of, sending
@@ -287,7 +288,8 @@ async def test_versions(bench: Bench) -> None:
 
 async def test_what_is_not_there_says_so(bench: Bench) -> None:
     """3.3.4: push notifications and the extended card, as the card says."""
-    async with bench.app(bench.agent(say("yes"))) as app, desk(app) as client:
+    silent = Offer().without(["push"])
+    async with bench.app(bench.agent(say("yes"))) as app, desk(app, silent) as client:
         for what in PUSHING:
             name = f"{what}TaskPushNotificationConfig"
             assert await client.reason(name, PUSH) == "PUSH_NOTIFICATION_NOT_SUPPORTED"
@@ -318,5 +320,5 @@ async def test_the_card_says_what_is_there(bench: Bench) -> None:
     interfaces = {(each["protocolBinding"], each["protocolVersion"]) for each in card["supportedInterfaces"]}
     assert interfaces == {(binding, version) for binding in ("JSONRPC", "HTTP+JSON") for version in ("1.0", "0.3")}
     assert card["capabilities"]["streaming"]
-    assert not card["capabilities"]["pushNotifications"]
+    assert card["capabilities"]["pushNotifications"]
     assert card["capabilities"]["extensions"][0]["uri"] == URI
