@@ -5,7 +5,6 @@ import pytest
 
 from tests.a2a.house import House
 from tests.a2a.receiver import Receiver
-from tests.a2a.receiver import Receiver
 from tests.a2a.specified import ask, served
 from tests.temporal.conftest import bench, server
 
@@ -17,13 +16,6 @@ def house(tmp_path: Path) -> Iterator[House]:
     house = House(tmp_path)
     yield house
     house.close()
-
-
-@pytest.fixture
-def receiver(tmp_path: Path) -> Iterator[Receiver]:
-    receiver = Receiver(tmp_path)
-    yield receiver
-    receiver.close()
 
 
 @pytest.fixture
