@@ -104,7 +104,7 @@ class MessageEnd:
         self.rest = None if self.rest is None else replace(self.rest, state=said.state, message=said.text)
         if self._ended is not None:
             if self._ended.outcome == "answered":
-                self.end = End("answered", said.state, answer=self._answer or said.text)
+                self.end = End("answered", said.state, answer=self._answer)
             else:
                 self.end = replace(self._ended, state=said.state, message=said.text)
         elif said.state in TERMINAL:
@@ -149,7 +149,7 @@ class TaskEnd:
     def _stands(self, said: Said) -> End:
         reason = str(said.data.get("reason", ""))
         if said.state == "completed" or reason == "answered":
-            return End("answered", said.state, answer=self._answer or said.text)
+            return End("answered", said.state, answer=self._answer)
         return End("unanswered", said.state, reason, said.text)
 
 

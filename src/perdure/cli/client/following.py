@@ -59,7 +59,6 @@ class Follower:
         self._order = InOrder(after)
         self._streams = server.streams
         self._latest = 0
-        self._text_id = ""
         self._heard = False
 
     @property
@@ -136,30 +135,22 @@ class Follower:
             return End("accepted", said.state)
         if not self._server.numbers:
             self._patience.progressed()
-            self._telling.event(replace(said, text=self._fresh(said.text_id, said.text)))
+            for each in self._order.take(said):
+                self._telling.event(each)
             self._ending.take(said)
             return await self._whole(self._ending.end)
         if said.kind == "task":
-            self._order.start(self._order.seen if said.number is None else said.number)
-            self._text_id = said.text_id
+            self._order.start(said)
             return await self._resting()
         for each in self._order.take(said):
             self._patience.progressed()
-            now = replace(each, text=self._fresh(each.text_id, each.text))
-            self._telling.event(now)
-            self._ending.take(now)
+            self._telling.event(each)
+            self._ending.take(each)
             if self._ending.end is not None:
                 return self._ending.end
         if self._order.gapes:
             raise Lost(f"events after {self._order.seen} are missing", reached=True)
         return await self._resting()
-
-    def _fresh(self, text_id: str, text: str) -> str:
-        """Return a text unless it only stands there still: a status repeats its message with every update."""
-        if text_id and text_id == self._text_id:
-            return ""
-        self._text_id = text_id or self._text_id
-        return text
 
     async def _resting(self) -> End | None:
         """Return how the task stands if that is how it stands now, and not only as far as the log was read."""

@@ -59,7 +59,7 @@ def said_in(response: StreamResponse) -> Said:
                 str(told.pop("kind", "artifact")),
                 update.task_id,
                 number,
-                text=text_of(update.artifact.parts),
+                text=artifact_text(update.artifact.parts),
                 artifact=update.artifact.artifact_id,
                 appends=update.append,
                 run=_number(told.pop("run", 0)) or 0,
@@ -91,7 +91,7 @@ def said_of_task(task: Task) -> Said:
 
 def answer_of(task: Task) -> str:
     """Return what the agent of a task that has ended answered: its artifacts, else what it said last."""
-    artifacts = "\n".join(filter(None, (text_of(each.parts) for each in task.artifacts)))
+    artifacts = "\n".join(filter(None, (artifact_text(each.parts) for each in task.artifacts)))
     if artifacts:
         return artifacts
     latest: list[Message] = [*task.history, *([task.status.message] if task.status.HasField("message") else [])]
@@ -112,6 +112,15 @@ def state_of(status: TaskStatus) -> str:
 def text_of(parts: Iterable[Part]) -> str:
     """Return parts as text: data as JSON, files by their name."""
     return "\n".join(filter(None, (_part_text(part) for part in parts)))
+
+
+def artifact_text(parts: Iterable[Part]) -> str:
+    """Return an artifact's parts as text. Texts are joined as they are: servers keep each chunk as a part."""
+    found = ""
+    for part in parts:
+        apart = "" if part.WhichOneof("content") == "text" or not found else "\n"
+        found += apart + _part_text(part)
+    return found
 
 
 def _part_text(part: Part) -> str:

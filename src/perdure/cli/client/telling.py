@@ -32,14 +32,17 @@ class Lines:
 
     def __init__(self, *, events: bool) -> None:
         self._events = events
+        self._state = ""
 
     def task(self, task_id: str) -> None:
         """Name the task beside the output."""
         note(f"task {task_id}")
 
     def event(self, said: Said) -> None:
-        """Print one line."""
-        if self._events and (said.number is not None or said.text):
+        """Print one line; without numbers none for what says nothing new."""
+        news = said.number is not None or said.text or said.state not in {"", self._state}
+        self._state = said.state or self._state
+        if self._events and news:
             print(line_of(said), flush=True)
 
     def outcome(self, outcome: Outcome) -> None:
