@@ -21,12 +21,14 @@ from perdure.store.schema import effect_attempts, effects, entries
 from perdure.store.task_rows import OpenTask, task_write
 
 _OF_KEY: BindParameter[str] = bindparam("of_key")
-_EFFECT = select(effects).where(effects.c.key == _OF_KEY)
+_EFFECT = (
+    select(effects, effect_attempts.c.attempt)
+    .join(effect_attempts, effect_attempts.c.key == effects.c.key, isouter=True)
+    .where(effects.c.key == _OF_KEY)
+    .order_by(effect_attempts.c.attempt)
+)
 _TASK_OF_KEY = select(effects.c.task_id).where(effects.c.key == _OF_KEY)
 _SETTLE = update(effects).where(effects.c.key == _OF_KEY)
-_ATTEMPTS = (
-    select(effect_attempts.c.attempt).where(effect_attempts.c.key == _OF_KEY).order_by(effect_attempts.c.attempt)
-)
 _BODY = select(entries.c.body).where(
     entries.c.task_id == bindparam("of_task"), entries.c.digest == bindparam("of_digest")
 )
@@ -49,10 +51,10 @@ def begin_effect(connection: Connection, batch: Batch, request: EffectRequest, a
         identifier(f"request.{field}", getattr(request, field))
     with task_write(connection, batch.task_id, at_ms, batch.header) as task:
         write_batch(connection, task, batch, at_ms)
-        row = _row(connection, request.key)
+        row, begun = _row(connection, request.key)
         if row is not None and row["task_id"] != request.task_id:
             raise KeyReused(f"P3: {request.key} was begun by task {row['task_id']}, not by {request.task_id}")
-        view = _view(connection, request.key, row, task.fence)
+        view = _view(row, begun, task.fence)
         verdict = judge(request, view)
         if verdict == "begin":
             _begin(connection, task, request, view, at_ms)
@@ -139,8 +141,10 @@ def _open(connection: Connection, request: EffectRequest, at_ms: int, *, closed:
     )
 
 
-def _row(connection: Connection, key: str) -> RowMapping | None:
-    return connection.execute(_EFFECT, {"of_key": key}).mappings().one_or_none()
+def _row(connection: Connection, key: str) -> tuple[RowMapping | None, tuple[int, ...]]:
+    """Return what stands under the key, and the attempts that were begun."""
+    found = connection.execute(_EFFECT, {"of_key": key}).mappings().all()
+    return found[0] if found else None, tuple(row["attempt"] for row in found if row["attempt"] is not None)
 
 
 def _task_of(connection: Connection, key: str) -> str:
@@ -151,11 +155,13 @@ def _task_of(connection: Connection, key: str) -> str:
 
 
 def _standing(connection: Connection, key: str) -> tuple[RowMapping, tuple[int, ...]]:
-    row = connection.execute(_EFFECT, {"of_key": key}).mappings().one()
-    return row, tuple(connection.execute(_ATTEMPTS, {"of_key": key}).scalars())
+    row, begun = _row(connection, key)
+    if row is None:
+        raise StoreBehind(f"P3: the ledger lost {key} while it was written to")
+    return row, begun
 
 
-def _view(connection: Connection, key: str, row: RowMapping | None, fence: int) -> LedgerView:
+def _view(row: RowMapping | None, begun: tuple[int, ...], fence: int) -> LedgerView:
     if row is None:
         return LedgerView(fence=fence)
     return LedgerView(
@@ -163,7 +169,7 @@ def _view(connection: Connection, key: str, row: RowMapping | None, fence: int) 
         effect=row["effect"],
         outcome=row["outcome"],
         result_digest=row["result_digest"],
-        begun_attempts=tuple(connection.execute(_ATTEMPTS, {"of_key": key}).scalars()),
+        begun_attempts=begun,
         fence=fence,
     )
 

@@ -46,6 +46,8 @@ class Prefix(NamedTuple):
 
 def read_prefix(connection: Connection, task_id: str, upto: int, chain: str, known: Prefix) -> Prefix:
     """Return entries 1 to `upto`, reading only what `known` does not hold; `known` is dropped where it differs."""
+    if upto < 1:
+        return Prefix()
     known = known.cut(upto)
     first = max(1, len(known.entries))
     found = connection.execute(_LINKS, {"of_task": task_id, "first": first, "last": upto}).all()

@@ -99,18 +99,26 @@ class TaskActivities:
         async with self._edge(None, given.command.heartbeat_timeout_s):
             agent = self._agent(given.agent_id)
             faults.reach("model.before_start", task_id)
-            recorded = await self._store.begin_model(
-                given.batch, command.run, command.turn, command.attempt, self._worker, self._now_ms()
+            begun = await self._store.begin_model(
+                given.batch,
+                command.run,
+                command.turn,
+                command.attempt,
+                self._worker,
+                self._now_ms(),
+                command.upto,
+                command.chain,
             )
-            if recorded is None:
+            if isinstance(begun, RecordedReply):
+                recorded = begun
+            else:
                 faults.reach("model.started", task_id)
-                transcript = await self._store.read_transcript(task_id, command.upto, command.chain)
                 request = ModelRequest(
                     task_id=task_id,
                     turn=command.turn,
                     attempt=command.attempt,
                     instructions=agent.instructions,
-                    transcript=transcript,
+                    transcript=begun,
                     tools=agent.schemas,
                 )
 
