@@ -16,6 +16,7 @@ from perdure.store.bodies import encode, identifier
 from perdure.store.inserting import insert_missing
 from perdure.store.message_rows import write_admissions, write_messages
 from perdure.store.schema import entries, events, snapshots, transcript
+from perdure.store.statements import changed
 from perdure.store.task_rows import OpenTask
 
 _OF_TASK: BindParameter[str] = bindparam("of_task")
@@ -71,12 +72,11 @@ def _write_rows(connection: Connection, task: OpenTask, rows: Sequence[LogEvent]
     new = _new_rows(connection, task, rows)
     if not new:
         return
-    added = []
     for row in new:
         _project_status(task, row)
         body = encode(row, f"row {row.number}")
-        added.append({"task_id": task.task_id, "number": row.number, "digest": body.digest, "body": body.text})
-    connection.execute(_INSERT_EVENT, added)
+        values = {"task_id": task.task_id, "number": row.number, "digest": body.digest, "body": body.text}
+        changed(connection, _INSERT_EVENT, values)
     _write_links(connection, task, new)
     write_admissions(connection, task, new)
     task.last_number = max(task.last_number, new[-1].number)

@@ -10,6 +10,7 @@ from perdure.store.bodies import decode, encode, identifier
 from perdure.store.inserting import insert_missing
 from perdure.store.log_rows import write_batch
 from perdure.store.schema import entries, model_calls, replies
+from perdure.store.statements import changed, rows
 from perdure.store.task_rows import OpenTask, task_write
 
 _OF_TASK: BindParameter[str] = bindparam("of_task")
@@ -36,13 +37,14 @@ def begin_model(
     identifier("worker", worker)
     with task_write(connection, batch.task_id, at_ms, batch.header) as task:
         write_batch(connection, task, batch, at_ms)
-        latest, replied = connection.execute(_LATEST_ATTEMPT, {"of_task": task.task_id, "of_turn": turn}).one()
+        ((latest, replied),) = rows(connection, _LATEST_ATTEMPT, {"of_task": task.task_id, "of_turn": turn})
         if replied is not None:
             return _recorded(connection, task.task_id, turn)
         latest = latest or 0
         _refuse(task, run, turn, attempt, latest)
         if attempt > latest:
-            connection.execute(
+            changed(
+                connection,
                 _INSERT_CALL,
                 {
                     "task_id": task.task_id,

@@ -12,14 +12,15 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from sqlite3 import Connection as DriverConnection
 
 from sqlalchemy import URL, Connection, Engine, QueuePool, create_engine, event
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from perdure.core import limits
@@ -126,11 +127,14 @@ def _engine(path: Path, connections: int, begin: str, pragma: str) -> Engine:
         },
     )
 
-    def connected(driver: DriverConnection, _: ConnectionPoolEntry) -> None:
+    def connected(driver: sqlite3.Connection, _: ConnectionPoolEntry) -> None:
         driver.execute(f"PRAGMA {pragma}")
 
     def begun(connection: Connection) -> None:
-        connection.exec_driver_sql(begin)
+        try:
+            connection.connection.cursor().execute(begin)
+        except sqlite3.Error as error:
+            raise DBAPIError(begin, None, error) from error
 
     event.listen(engine, "connect", connected)
     event.listen(engine, "begin", begun)

@@ -201,8 +201,8 @@ class TaskActivities:
 
     @contextlib.asynccontextmanager
     async def _edge(self, effect: EffectClass | None, heartbeat_timeout_s: float) -> AsyncIterator[None]:
-        """Heartbeat while the body runs, and classify whatever it raises."""
-        beating = asyncio.create_task(_heartbeat(heartbeat_timeout_s))
+        """Heartbeat thrice within the timeout while the body runs, and classify whatever it raises."""
+        beating = _Beating(min(HEARTBEAT_EVERY_S, heartbeat_timeout_s / 3))
         try:
             yield
         except asyncio.CancelledError as error:
@@ -228,11 +228,19 @@ def _summarised(call: ToolCall, problem: str | None, question: str | None) -> Ca
     )
 
 
-async def _heartbeat(timeout_s: float) -> None:
-    """Beat three times within the timeout, and at least every ten seconds.
+class _Beating:
+    """Heartbeats of the current activity, every `every_s` seconds until cancelled.
 
     The start counts as the first beat: one more would cost every short call a write in Temporal's database.
     """
-    while True:
-        await asyncio.sleep(min(HEARTBEAT_EVERY_S, timeout_s / 3))
+
+    def __init__(self, every_s: float) -> None:
+        self._every_s = every_s
+        self._timer = asyncio.get_running_loop().call_later(every_s, self._beat)
+
+    def _beat(self) -> None:
         activity.heartbeat()
+        self._timer = asyncio.get_running_loop().call_later(self._every_s, self._beat)
+
+    def cancel(self) -> None:
+        self._timer.cancel()
