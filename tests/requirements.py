@@ -75,6 +75,7 @@ REQUIREMENTS: dict[str, Requirement] = {
         "No guessed effect: what cannot be known is asked of the tool's check, else said to be unknown.",
         (
             "outage/test_everything_killed.py::test_the_next_start_finishes_what_was_left",
+            "tools/test_broken_store.py::test_p4_a_store_that_comes_back_soon_keeps_what_is_known",
             "core/test_rules_calls.py::test_p4_a_call_that_only_reads_and_fails_is_an_error",
             "core/test_rules_calls.py::test_p4_a_call_that_only_reads_leaves_no_doubt",
             "core/test_rules_calls.py::test_p4_a_retry_beside_a_doubted_twin_only_resolves",
