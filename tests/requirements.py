@@ -186,6 +186,7 @@ REQUIREMENTS: dict[str, Requirement] = {
         (
             "core/test_retry.py::test_p10_the_first_loss_in_a_row_does_not_wait",
             "supervisor/test_deaths.py::test_p10_a_death_is_acted_on_at_once_and_takes_what_was_started_along",
+            "supervisor/test_deaths.py::test_p10_no_workflow_task_is_kept_for_a_dead_worker",
             "supervisor/test_deaths.py::test_a_stopped_worker_is_never_declared_dead",
             "supervisor/test_report.py::test_a_completion_that_races_the_report_leaves_one_result",
             "demo/test_demo.py::test_killed_twice_the_customer_gets_one_replacement",
@@ -282,6 +283,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "core/test_rules_runs.py::test_r12_only_deaths_alone_count_and_the_limit_parks",
             "core/test_rules_runs.py::test_r12_shared_deaths_do_not_count_but_lead_to_quarantine",
             "temporal/test_shutdown.py::test_during_a_model_call",
+            "crash/test_limit.py::test_r12_a_task_that_kills_its_worker_each_time_ends_at_its_limit",
             "supervisor/test_quarantine.py::test_r12_a_poison_task_ends_at_its_limit_and_its_neighbours_finish_uncounted",
             "supervisor/test_report.py::test_a_death_counts_against_the_one_that_was_alone",
             "supervisor/test_ends.py::test_sigterm_drains_and_counts_no_crash",
