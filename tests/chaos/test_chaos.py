@@ -5,57 +5,20 @@ guarantees, and where a certain death is needed, the agent under test dies by it
 """
 
 import json
-import os
-import subprocess
-import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from perdure.cli.chaos.ten_steps import STEPS
-
-WITHIN_S = 180
-"""A bound for what takes a quarter of a minute on a quiet machine."""
+from tests.chaos.commanding import chaos
 
 pytestmark = pytest.mark.slow
-
-
-@dataclass(frozen=True)
-class Finished:
-    code: int
-    objects: list[dict[str, Any]]
-    err: str
-
-    @property
-    def sum(self) -> dict[str, Any]:
-        return self.objects[-1]
-
-    @property
-    def verdict(self) -> dict[str, str]:
-        verdict: dict[str, str] = self.objects[0]["verdict"]
-        return verdict
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "payments.py").write_text(Path(__file__).with_name("payments.txt").read_text())
     return tmp_path
-
-
-def chaos(folder: Path, *arguments: str) -> Finished:
-    done = subprocess.run(
-        [sys.executable, "-m", "perdure.cli.main", "chaos", *arguments, "--json", "--keep", "kept"],
-        cwd=folder,
-        env={**os.environ, "PERDURE_HOME": str(folder / "home")},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=WITHIN_S,
-    )
-    assert done.returncode in {0, 1}, done.stderr
-    return Finished(done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr)
 
 
 def test_ten_short_steps_are_applied_once_each(folder: Path) -> None:

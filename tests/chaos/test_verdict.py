@@ -8,7 +8,7 @@ import pytest
 from perdure.app.events import TaskEvent
 from perdure.cli.chaos.evidence import Applied, Evidence
 from perdure.cli.chaos.floor import figures
-from perdure.cli.chaos.telling import Tried, begun_again, duplicates, mode_objects, sum_object
+from perdure.cli.chaos.telling import Tried, begun_again, duplicates, mode_objects, print_sum, sum_object
 from perdure.cli.chaos.ten_steps import judge_steps
 from perdure.cli.chaos.verdict import judge
 from perdure.core.attempts import AttemptRow
@@ -150,6 +150,16 @@ def test_the_sum_is_of_the_worst_supervised_trial() -> None:
             ("timeout", 1, 0, 20.0, 20.0, 20.0),
         )
     ]
+
+
+def test_the_published_table_has_a_line_for_each_mode(capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [evidence(mode=mode, lasted_s=lasted_s) for mode, lasted_s in (("supervised", 5.0), ("heartbeat", 9.0))]
+    print_sum([Tried(run, figures(3.0, run), judge(evidence(), run)) for run in runs])
+    told = capsys.readouterr().out.partition("modes over the same seeds")[2]
+    lines = [" ".join(line.split()) for line in told.splitlines()]
+    assert "supervised 1 0 0 0 5.0 / 5.0 / 5.0 4.1" in lines
+    assert "heartbeat 1 0 0 0 9.0 / 9.0 / 9.0 4.1" in lines
+    assert "broken: none" in told
 
 
 def test_a_mode_of_which_nobody_knows_the_effects_has_no_count_of_duplicates() -> None:
