@@ -20,6 +20,9 @@ from tests.temporal.outside import Outside
 HOME = Path(os.environ.get("PERDURE_TEST_PLACE", "/nonexistent"))
 OUTSIDE = Outside(HOME / "outside.log")
 ZOMBIE_HEARTBEAT_S = 2.0
+MODEL_HEARTBEAT_S = 3.0
+"""Short: a model call that is handed to a stopped worker, whose polls stay open, waits for this."""
+
 HELD_HEARTBEAT_S = 300.0
 """Longer than any test: what goes on with a held call within a test was told of a death, and no timeout found it."""
 
