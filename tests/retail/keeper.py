@@ -15,6 +15,7 @@ from typing import Any
 from perdure.cli.chaos.victims import children_of
 from perdure.core import limits
 from tests.retail.killing import kill
+from tests.retail.shop import wall_ms
 
 ROOT = Path(__file__).parents[2]
 END_WITHIN_S = limits.DRAIN_S + limits.WORKER_GRACE_S
@@ -29,10 +30,13 @@ class Keeper:
         self.asked_again = 0
         self.up = asyncio.Event()
         """Set while there is an app with a worker that is ready."""
+        self.down_ms: list[int] = []
+        """How long it took from each kill until there was one again."""
         self._environment = environment
         self._log = home / "app.log"
         self._process: asyncio.subprocess.Process | None = None
         self._killed = False
+        self._killed_ms = 0
         self._ready: set[int] = set()
         self._open: dict[str, tuple[str, asyncio.Future[None]]] = {}
 
@@ -56,7 +60,7 @@ class Keeper:
     async def kill(self) -> tuple[int, tuple[int, ...]]:
         """Kill the app; return its process number and those that died with it, all seen dead by the kernel."""
         pid, *with_it = self.family()
-        self._killed = True
+        self._killed, self._killed_ms = True, wall_ms()
         self._ready.clear()
         self.up.clear()
         await kill(pid, with_it)
@@ -140,6 +144,8 @@ class Keeper:
                     acknowledged.set_result(None)
             case "ready" if not self._killed:
                 self._ready.add(said["pid"])
+                if not self.up.is_set() and self.starts > 1:
+                    self.down_ms.append(wall_ms() - self._killed_ms)
                 self.up.set()
             case "died":
                 self._ready.discard(said["pid"])

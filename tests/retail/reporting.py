@@ -30,7 +30,7 @@ def report(
     **more: object,
 ) -> None:
     """Print a run's figures, and keep them as `NAME-SEED.json` where the environment names a folder for that."""
-    for line in summary.lines():
+    for line in (*summary.lines(), *(f"{key}: {value}" for key, value in more.items())):
         print(line)
         record_property(*line.split(": ", 1))
     folder = os.environ.get(REPORT_VARIABLE)

@@ -16,6 +16,7 @@ import asyncio
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from random import Random
 
@@ -27,7 +28,7 @@ from perdure.temporal.settings import EmbeddedSettings
 from tests.retail.clerk import Place, clerk
 from tests.retail.conversing import SEED_VARIABLE, Desk, seeds
 from tests.retail.data import Data, Task
-from tests.retail.figures import figures
+from tests.retail.figures import Times, figures
 from tests.retail.judge import Direct
 from tests.retail.keeper import Keeper
 from tests.retail.reporting import judged, print_logs, report
@@ -84,8 +85,8 @@ async def test_no_kill_of_anyone_makes_a_difference(
 
     found = judged(desk.ended, expected, tasks)
     summary = figures(seed, time.monotonic() - began, storm.kills, desk.ended)
-    starts = {"app_starts": keeper.starts, "asked_again": keeper.asked_again}
-    report("retail-supervised", summary, found, record_property, **starts)
+    down = asdict(Times.of(keeper.down_ms))
+    report("retail-supervised", summary, found, record_property, app_kill_to_up=down, asked_again=keeper.asked_again)
     if found:
         print_logs(home, "*.log")
     assert not found, "\n".join(found)
