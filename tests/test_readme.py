@@ -93,7 +93,7 @@ def test_the_chaos_commands(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_agent_in_python(tmp_path: Path) -> None:
-    program, _ = blocks("python")
+    program, _, _ = blocks("python")
     (tmp_path / "shop.py").write_text(program, encoding="utf-8")
     with serving() as wire:
         wire.prepare(
@@ -133,6 +133,37 @@ async def test_the_guarded_refund(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert await program.refund.check(call) == Check.happened({"refunded": 79.0})
     with closing(sqlite3.connect("shop.db")) as connection:
         assert connection.execute("SELECT * FROM refunds").fetchall() == [("A-1001", 79.0)]
+
+
+@pytest.mark.slow
+def test_the_chaos_fixture(tmp_path: Path) -> None:
+    _, shop, test = blocks("python")
+    (tmp_path / "shop.py").write_text(shop, encoding="utf-8")
+    (tmp_path / "test_shop.py").write_text(test, encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n", encoding="utf-8"
+    )
+    with serving() as wire:
+        wire.prepare(
+            Said(calls=(("c1", "refund", '{"order_id": "A-1001", "amount": 79.0}'),)),
+            Said(text="Your 79.00 are on their way."),
+        )
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_shop.py"],
+            cwd=tmp_path,
+            env={
+                **os.environ,
+                "PERDURE_HOME": str(tmp_path / "home"),
+                "OPENAI_API_KEY": "none-is-needed",
+                "OPENAI_BASE_URL": f"{wire.url}/v1",
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert "1 passed" in done.stdout
 
 
 @pytest.mark.slow

@@ -1,37 +1,18 @@
-"""The whole command over real processes: what holds is said to hold, and what is broken is seen."""
+"""The whole command over real processes: what holds is said to hold, and what is broken is seen.
+
+Whom a kill hits, and in the middle of what, is chance. So nothing here asks for a hit: asked is what every schedule
+guarantees, and where a certain death is needed, the agent under test dies by its own hand.
+"""
 
 import json
-import os
-import subprocess
-import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from perdure.cli.chaos.ten_steps import STEPS
-
-WITHIN_S = 180
-"""A bound for what takes a quarter of a minute on a quiet machine."""
+from tests.chaos.commanding import chaos
 
 pytestmark = pytest.mark.slow
-
-
-@dataclass(frozen=True)
-class Finished:
-    code: int
-    objects: list[dict[str, Any]]
-    err: str
-
-    @property
-    def sum(self) -> dict[str, Any]:
-        return self.objects[-1]
-
-    @property
-    def verdict(self) -> dict[str, str]:
-        verdict: dict[str, str] = self.objects[0]["verdict"]
-        return verdict
 
 
 @pytest.fixture
@@ -40,29 +21,16 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def chaos(folder: Path, *arguments: str) -> Finished:
-    done = subprocess.run(
-        [sys.executable, "-m", "perdure.cli.main", "chaos", *arguments, "--json", "--keep", "kept"],
-        cwd=folder,
-        env={**os.environ, "PERDURE_HOME": str(folder / "home")},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=WITHIN_S,
-    )
-    assert done.returncode in {0, 1}, done.stderr
-    return Finished(done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr)
-
-
 def test_ten_short_steps_are_applied_once_each(folder: Path) -> None:
     told = chaos(folder, "--experiment", "ten-steps", "--step-s", "0.3", "--kills", "4", "--every", "0.3-0.8")
-    assert (told.code, told.sum["broken"], told.sum["kills"]) == (0, [], 4)
+    assert (told.code, told.sum["broken"]) == (0, [])
     assert {told.verdict[promise] for promise in ("P1", "P2", "P3", "P4", "P5", "P6", "end", "steps")} == {"held"}
-    assert told.objects[0]["begun_again"] > 0, "some kill must have cut a step off"
+    assert told.objects[0]["begun_again"] == told.sum["cut_calls"], "each step that a kill cut off, and no other"
     assert [call["seen"] for call in told.objects[0]["calls"]] == [1] * STEPS
     kept = folder / "kept" / "supervised-seed-1"
     schedule = json.loads((kept / "schedule.json").read_text())
-    assert (len(schedule["planned"]), len(schedule["done"])) == (4, 4)
+    assert len(schedule["planned"]) == 4
+    assert len(schedule["done"]) == told.sum["kills"] > 0
     assert json.loads((kept / "history-1.json").read_text())["events"]
     assert len(json.loads((kept / "world.json").read_text())) == STEPS
 
@@ -72,7 +40,9 @@ def test_the_demos_shop_ships_once_whatever_is_killed(folder: Path) -> None:
         folder, "--experiment", "shop", "--targets", "all", "--kills", "3", "--every", "0.05-0.2", "--seed", "3"
     )
     assert (told.code, told.sum["broken"]) == (0, []), told.objects[0]["found"]
-    assert told.sum["kills"] > 0
+    # A machine that is busy elsewhere may let it end before the first kill; then nothing is said to hold.
+    word = "held" if told.sum["kills"] else "not judged"
+    assert (told.verdict["P3"], told.verdict["P4"]) == (word, word)
     shipped = [call["seen"] for call in told.objects[0]["calls"] if call["tool"] == "ship_replacement"]
     assert sum(shipped) == 1, "a kill before the effect may have closed a key, and the next one shipped"
 
@@ -87,7 +57,7 @@ def test_an_honest_once_tool_keeps_every_promise(folder: Path) -> None:
 
 
 def test_a_once_tool_whose_check_lies_is_found_out(folder: Path) -> None:
-    told = chaos(folder, "payments:lying", *PAYING, "--probe", "payments:effects")
+    told = chaos(folder, "payments:lying", "pay", "--kills", "1", "--every", "0.3-0.5", "--probe", "payments:effects")
     assert told.code == 1
     assert {"P3", "P4"} <= set(told.sum["broken"])
 

@@ -14,6 +14,7 @@ def test_what_a_kill_destroys_is_the_time_from_the_beginning_to_the_kill() -> No
     assert (cut.turn, cut.index, cut.attempt, cut.lost_ms) == (1, 0, 1, 1100)
     found = figures(3.0, run)
     assert (found.floor_s, found.above_floor_s, found.kills, found.idle_kills) == (4.1, 0.1, 1, 0)
+    assert found.cut_calls == 1
 
 
 def test_two_kills_in_one_call_destroy_two_attempts() -> None:
@@ -29,7 +30,7 @@ def test_a_model_call_that_was_cut_off_counts() -> None:
     run = evidence(
         kills=(kill(4150, 102),), attempts=(ended(1, 4100, 4300, activity="invoke_llm", turn=2, index=None),)
     )
-    assert figures(3.0, run).destroyed_s == 0.04
+    assert (figures(3.0, run).destroyed_s, figures(3.0, run).cut_calls) == (0.04, 0)
 
 
 def test_a_kill_after_the_result_was_recorded_destroys_nothing() -> None:

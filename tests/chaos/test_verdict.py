@@ -8,7 +8,7 @@ import pytest
 from perdure.app.events import TaskEvent
 from perdure.cli.chaos.evidence import Applied, Evidence
 from perdure.cli.chaos.floor import figures
-from perdure.cli.chaos.telling import Tried, begun_again, duplicates, sum_object
+from perdure.cli.chaos.telling import Tried, begun_again, duplicates, mode_objects, print_sum, sum_object
 from perdure.cli.chaos.ten_steps import judge_steps
 from perdure.cli.chaos.verdict import judge
 from perdure.core.attempts import AttemptRow
@@ -133,3 +133,36 @@ def test_the_sum_is_of_the_worst_supervised_trial() -> None:
     assert (told["kills"], told["idle_kills"], told["trials"], told["broken"]) == (3, 0, 3, ["P3"])
     assert (duplicates(bad.evidence), begun_again(bad.evidence)) == (1, 0)
     assert {"above_floor_s", "undisturbed_s", "floor_s"} <= set(told)
+    assert told["modes"] == [
+        {
+            "mode": mode,
+            "trials": trials,
+            "duplicates": repeated,
+            "begun_again": 0,
+            "idle_kills": 0,
+            "least_s": least_s,
+            "median_s": median_s,
+            "most_s": most_s,
+            "floor_s": 4.1,
+        }
+        for mode, trials, repeated, least_s, median_s, most_s in (
+            ("supervised", 2, 1, 5.0, 5.5, 6.0),
+            ("timeout", 1, 0, 20.0, 20.0, 20.0),
+        )
+    ]
+
+
+def test_the_published_table_has_a_line_for_each_mode(capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [evidence(mode=mode, lasted_s=lasted_s) for mode, lasted_s in (("supervised", 5.0), ("heartbeat", 9.0))]
+    print_sum([Tried(run, figures(3.0, run), judge(evidence(), run)) for run in runs])
+    told = capsys.readouterr().out.partition("modes over the same seeds")[2]
+    lines = [" ".join(line.split()) for line in told.splitlines()]
+    assert "supervised 1 0 0 0 5.0 / 5.0 / 5.0 4.1" in lines
+    assert "heartbeat 1 0 0 0 9.0 / 9.0 / 9.0 4.1" in lines
+    assert "broken: none" in told
+
+
+def test_a_mode_of_which_nobody_knows_the_effects_has_no_count_of_duplicates() -> None:
+    run = evidence(world=None, covered=frozenset())
+    (mode,) = mode_objects([Tried(run, figures(3.0, run), judge(evidence(), run))])
+    assert (mode["duplicates"], mode["trials"]) == (None, 1)

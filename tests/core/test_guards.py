@@ -265,6 +265,13 @@ GUARDS = {
         runs.test_r12_one_death_counts_once_however_many_attempts_it_cut,
         "R12",
     ),
+    "a task may kill so many workers and no more": Guard(
+        attempts.count_crash,
+        "crashes < draft.state.agent.crashes_max",
+        "True",
+        runs.test_r12_only_deaths_alone_count_and_the_limit_parks,
+        "R12",
+    ),
     "a shared death is held against nobody": Guard(
         attempts.count_crash,
         "if not failure.alone",

@@ -6,9 +6,11 @@ question to a person follows. Each tool does what it does to the outside before 
 
 import asyncio
 import os
+import signal
 from pathlib import Path
 
 from perdure import Agent, Call, Check, ToolError, tool
+from perdure.core import limits
 from perdure.core.agent import RetryPolicy
 from perdure.core.content import Entry, ModelEntry, ModelReply, ToolEntry, UserEntry
 from perdure.core.ports import BlobReader, DeltaSink, ModelRequest
@@ -57,6 +59,15 @@ async def unchecked(call: Call) -> str:
     return await change("unchecked", call)
 
 
+@tool(effect="idempotent", heartbeat_timeout_s=HEARTBEAT_S, retry=FAST)
+async def poison(call: Call) -> str:
+    """Kill the worker, once more often than any task may."""
+    WORLD.apply("poison", call.idempotency_key, idempotent=True)
+    if WORLD.arrivals(call.task_id).count(call.idempotency_key) <= limits.CRASHES_MAX:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "survived"
+
+
 async def change(name: str, call: Call) -> str:
     if not WORLD.apply(name, call.idempotency_key):
         raise ToolError("the key is closed")
@@ -99,7 +110,7 @@ without.take_out(os.environ.get(without.GUARD, ""))
 agent = Agent(
     os.environ.get("PERDURE_TEST_AGENT", "acting"),
     model=Asked(),
-    tools=(read, idempotent, checked, unchecked),
+    tools=(read, idempotent, checked, unchecked, poison),
     model_heartbeat_timeout_s=HEARTBEAT_S,
     model_retry=FAST,
 )

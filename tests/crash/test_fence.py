@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from perdure import Agent, Task, tool
+from perdure.core.content import Entry
 from perdure.core.ports import Ledgered, RecordedReply
 from perdure.store import SqlStore, open_store
 from perdure.temporal.activities import TaskActivities
@@ -32,7 +33,7 @@ class Deaf(SqlStore):
         await self._deafly(not self._model)
         return await super().begin_effect(*given)
 
-    async def begin_model(self, *given: Any) -> RecordedReply | None:
+    async def begin_model(self, *given: Any) -> RecordedReply | tuple[Entry, ...]:
         await self._deafly(self._model)
         return await super().begin_model(*given)
 

@@ -22,6 +22,14 @@ PROTECTED = {
     "begun": (f"{POINTS}[tool.after_effect-unchecked]", "was begun 2 times"),
     "reply lookup": (f"{POINTS}[model.recorded-read]", "asked_first=2"),
     "stop fence": ("tests/crash/test_fence.py::test_an_attempt_that_hears_of_no_stop_is_fenced", "'touch', "),
+    "sticky reset": (
+        "tests/supervisor/test_deaths.py::test_p10_no_workflow_task_is_kept_for_a_dead_worker",
+        "'TASK_QUEUE_KIND_STICKY' == 'TASK_QUEUE_KIND_NORMAL'",
+    ),
+    "crash limit": (
+        "tests/crash/test_limit.py::test_r12_a_task_that_kills_its_worker_each_time_ends_at_its_limit",
+        "assert (4, '') == (3, 'crash_loop')",
+    ),
     "contiguous prefix": (
         "tests/store/test_log.py::test_readers_get_the_contiguous_prefix_only[sqlite]",
         "assert [1, 2, 3, 4, 5, 6, 8, ",

@@ -5,16 +5,21 @@ this module is its plugin (`-p tests.crash.without`).
 """
 
 import os
+import sys
 from collections.abc import Callable
 
 from sqlalchemy import Connection, bindparam, select
 
 from perdure.core.effects import EffectRequest, LedgerView, Verdict, judge
+from perdure.core.failure import Failure
 from perdure.core.log import Batch
+from perdure.core.machine import attempts, calls, turn
+from perdure.core.machine.draft import Draft
 from perdure.core.ports import RecordedReply
 from perdure.store import effect_ledger, model_ledger, reading
 from perdure.store.schema import events
 from perdure.store.task_rows import OpenTask
+from perdure.temporal.deaths import DeathReport
 
 GUARD = "PERDURE_TEST_WITHOUT"
 
@@ -84,12 +89,38 @@ def _reply_lookup() -> None:
     model_ledger.begin_model = forgetful
 
 
+def _sticky_reset() -> None:
+    """A dead worker keeps the workflows that it had cached."""
+
+    async def kept(report: DeathReport, task_id: str, run_id: str) -> None:
+        del report, task_id, run_id
+
+    setattr(DeathReport, "_reset_sticky", kept)  # noqa: B010 - a method is not assigned to otherwise
+
+
+def _crash_limit() -> None:
+    """A task may kill as many workers as it comes to."""
+    counted = attempts.count_crash
+
+    def endless(draft: Draft, failure: Failure) -> bool:
+        agent = draft.state.agent
+        draft.set(agent=agent.model_copy(update={"crashes_max": sys.maxsize}))
+        ended = counted(draft, failure)
+        draft.set(agent=agent)
+        return ended
+
+    for module in (turn, calls):
+        setattr(module, "count_crash", endless)  # noqa: B010 - both have it by import, and export it to nobody
+
+
 GUARDS: dict[str, Callable[[], None]] = {
     "ledger lookup": _ledger_lookup,
     "begun": _begun,
     "stop fence": _stop_fence,
     "contiguous prefix": _contiguous_prefix,
     "reply lookup": _reply_lookup,
+    "sticky reset": _sticky_reset,
+    "crash limit": _crash_limit,
 }
 
 

@@ -55,6 +55,12 @@ class Completer:
             self._values += 1
             await self._complete(workflow_id, number, token, f"value {self._values}")
 
+    async def more(self, count: int) -> None:
+        """Wait until so many more completions were acknowledged."""
+        enough = len(self.acknowledged) + count
+        while len(self.acknowledged) < enough:  # noqa: ASYNC110 - nobody sets an event
+            await asyncio.sleep(0.005)
+
     async def _complete(self, workflow_id: str, number: int, token: bytes, value: str) -> None:
         handle: Any = self._client.get_async_activity_handle(task_token=token)
         while True:

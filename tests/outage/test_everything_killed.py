@@ -1,14 +1,12 @@
 """Everything is killed at one moment, again and again: the next start finishes what was left, with all promises kept.
 
-A moment is drawn, mostly while the task is at work, else from the command's start on; every process that it had started
-dies then, the embedded Temporal and its guard too, whatever process group or session they are in.
+A moment is drawn, mostly while the task is at work, else from the command's start on. Asked is what holds whatever the
+moments were; whether one of them met a call is chance.
 """
 
 import contextlib
 import os
 import random
-import re
-import signal
 import subprocess
 import time
 from pathlib import Path
@@ -17,8 +15,9 @@ import pytest
 
 from perdure.core.ports import StoredEvent
 from perdure.store import open_store
-from tests.cli.desk import COMMAND, WAIT_S, until
-from tests.outage.data_folder import REPOSITORY, DataFolder
+from tests.cli.desk import WAIT_S, until
+from tests.outage.data_folder import DataFolder
+from tests.outage.everything import Command
 from tests.temporal.bench import (
     _gapless,
     _one_end_per_run,
@@ -39,56 +38,8 @@ pytestmark = [
 ]
 
 
-def family(pid: int) -> list[int]:
-    """Return a process and all that descends from it."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            with contextlib.suppress(OSError):
-                parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
-                children.setdefault(parent, []).append(int(entry.name))
-    found = [pid]
-    for each in found:
-        found.extend(children.get(each, []))
-    return found
-
-
-class Command:
-    """`perdure run` with all that it starts."""
-
-    def __init__(self, data: DataFolder, *words: str) -> None:
-        self._err = data.home.parent / "err"
-        with self._err.open("w") as err:
-            self.process = subprocess.Popen(
-                [*COMMAND, "run", AGENT, *words],
-                cwd=REPOSITORY,
-                env=data.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=err,
-                start_new_session=True,
-            )
-
-    def kill_all(self) -> int:
-        """Kill everything at once; return how many processes that were."""
-        pids = family(self.process.pid)
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        self.process.wait()
-        return len(pids)
-
-    def ended(self) -> None:
-        assert self.process.wait(WAIT_S) == 0, self.err
-
-    @property
-    def err(self) -> str:
-        return self._err.read_text()
-
-    @property
-    def task_id(self) -> str | None:
-        found = re.search(r"^task (t-\w+)$", self.err, re.MULTILINE)
-        return found[1] if found else None
+def run(data: DataFolder, *words: str) -> Command:
+    return Command(data.home.parent / "err", data.environment, AGENT, *words)
 
 
 async def test_the_next_start_finishes_what_was_left(data: DataFolder) -> None:
@@ -96,15 +47,15 @@ async def test_the_next_start_finishes_what_was_left(data: DataFolder) -> None:
     print(f"seed {seed}")
     moments = random.Random(seed)
     began_s = time.monotonic()
-    undisturbed = Command(data, "steps")
+    undisturbed = run(data, "steps")
     until(lambda: undisturbed.task_id, "the task's start", lambda: undisturbed.err)
     given_s = time.monotonic()
     until(lambda: len(data.outside.all()) == STEPS, "the last effect", lambda: undisturbed.err)
     worked_s = time.monotonic() - given_s + 0.5
-    undisturbed.ended()
+    undisturbed.ended(WAIT_S)
     tasks = [undisturbed.task_id]
     for number in range(KILLS):
-        command = Command(data, "steps")
+        command = run(data, "steps")
         if number % 5 == 4:
             moment_s = moments.uniform(0.0, given_s - began_s + worked_s)
         else:
@@ -115,8 +66,8 @@ async def test_the_next_start_finishes_what_was_left(data: DataFolder) -> None:
         task_id, before = command.task_id, len(data.outside.all())
         killed = command.kill_all()
         print(f"killed {killed} processes at {moment_s:.2f} s, task {task_id}, {before} effects before")
-        again = Command(data, "--resume", task_id) if task_id else Command(data, "steps")
-        again.ended()
+        again = run(data, "--resume", task_id) if task_id else run(data, "steps")
+        again.ended(WAIT_S)
         tasks.append(task_id or again.task_id)
         assert len(await judge(data, str(tasks[-1]))) > 0
     # A start that was not acknowledged may have come through: what it began keeps the promises, too.

@@ -88,10 +88,12 @@ async def test_nothing_acknowledged_is_lost_when_the_server_is_killed_ten_times(
                 completing = asyncio.create_task(completer.run())
                 senders = [asyncio.create_task(load.send(str(number))) for number in range(SENDERS)]
                 await load.more(5)
+                await completer.more(2)
                 for _ in range(KILLS):
                     await asyncio.sleep(moments.random() * 0.3)  # a moment of chance, not a wait for something
                     down_s.append(await kill_server(database))
                     await load.more(4)
+                    await completer.more(1)
                 load.ending = True
                 await asyncio.gather(*senders)
                 for probe in probes:

@@ -32,7 +32,10 @@ class Times:
 
 @dataclass(frozen=True)
 class Figures:
-    """A run's summary. `checks_…` count what the shop said of `once` calls whose outcome nobody had heard."""
+    """A run's summary. `checks_…` count what the shop said of `once` calls whose outcome nobody had heard.
+
+    `kills_hit` counts kills that cut a call off, `once_hit` those that met an open `once` call, by whom they killed.
+    """
 
     seed: int
     conversations: int
@@ -47,6 +50,10 @@ class Figures:
     failures: dict[str, int]
     kill_to_next_attempt: Times
     kill_to_next_call: Times
+    killed: dict[str, int]
+    once_hit: dict[str, int]
+    worker_kill_to_next_attempt: Times
+    app_kill_to_next_attempt: Times
 
     def lines(self) -> list[str]:
         """Return the summary for a terminal."""
@@ -58,10 +65,11 @@ def figures(seed: int, wall_s: float, kills: Sequence[Kill], ended: Sequence[End
     events = {conversation.task_id: conversation.events for conversation in ended}
     arrivals = {conversation.task_id: conversation.shop.arrivals() for conversation in ended}
     cut = [(kill, arrival) for kill in kills for arrival in kill.cut]
-    attempts, calls = [], []
+    attempts: dict[str, list[int]] = {"worker": [], "app": []}
+    calls = []
     for kill, arrival in cut:
         task_id = arrival.key.split("/")[0]
-        attempts += _next_attempt(kill, arrival, events.get(task_id, ()))
+        attempts[kill.target] += _next_attempt(kill, arrival, events.get(task_id, ()))
         calls += _came_again(kill, arrival, arrivals.get(task_id, []))
     unheard = [arrival.key for _, arrival in cut if arrival.tool in ONCE_NAMES]
     applied = {line.key for rows in ended for line in rows.shop.log() if line.outcome == "applied"}
@@ -79,8 +87,12 @@ def figures(seed: int, wall_s: float, kills: Sequence[Kill], ended: Sequence[End
         checks_happened=sum(key in applied for key in unheard),
         checks_closed=sum(event.kind == "tool.key_closed" for event in every),
         failures=dict(Counter(f"{event.kind} {event.data['failure']}" for event in every if "failure" in event.data)),
-        kill_to_next_attempt=Times.of(attempts),
+        kill_to_next_attempt=Times.of([*attempts["worker"], *attempts["app"]]),
         kill_to_next_call=Times.of(calls),
+        killed=dict(Counter(kill.target for kill in kills)),
+        once_hit=dict(Counter(kill.target for kill in kills if kill.once)),
+        worker_kill_to_next_attempt=Times.of(attempts["worker"]),
+        app_kill_to_next_attempt=Times.of(attempts["app"]),
     )
 
 

@@ -1,95 +1,86 @@
-"""Worker processes that are killed at seeded moments, and what the shops say that each kill hit.
+"""What a kill is, and what the shops say that it hit.
 
-The moments are drawn beforehand and know nothing of what the workers do. The victim is drawn among the workers that
-have a call open at that moment, by the shops' own notes of arrivals; among all when none has. Whether the kill hit
-is judged afterwards, by the same notes: a call of the dead process that came and never left.
+Whether a kill hit is judged by the shops' own notes of arrivals: a call of a dead process that came and never left, or,
+where Temporal died, one that had come and not left at that moment.
 """
 
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from random import Random
+from typing import Literal
 
-from perdure.app.processes import WorkerProcess
-from tests.retail.shop import Arrival, Shop, wall_ms
+from tests.retail.shop import ONCE_NAMES, Arrival, Shop
 
-INTERVAL_LOW_S, INTERVAL_HIGH_S = 15.0, 30.0
+Target = Literal["worker", "app", "temporal"]
 
 
 @dataclass(frozen=True)
 class Kill:
-    """A SIGKILL: when, whom, and the calls that it cut off."""
+    """A SIGKILL: when, whom, and the calls that it hit.
+
+    `cut` are the calls of processes that died by it, `spared` those that were open in processes that lived on: where
+    Temporal died, nobody could be told of their results.
+    """
 
     at_ms: int
     pid: int
     cut: tuple[Arrival, ...]
-
-
-class Fleet:
-    """The workers. `shops` gives the shops of the conversations that are under way."""
-
-    def __init__(
-        self,
-        start: Callable[[], Awaitable[WorkerProcess]],
-        shops: Callable[[], Iterable[Shop]],
-        random: Random,
-    ) -> None:
-        self.kills: list[Kill] = []
-        self._start = start
-        self._shops = shops
-        self._random = random
-        self._workers: list[WorkerProcess] = []
+    target: Target = "worker"
+    spared: tuple[Arrival, ...] = ()
 
     @property
-    def hits(self) -> int:
-        """How many kills cut a call off."""
-        return sum(bool(kill.cut) for kill in self.kills)
+    def once(self) -> tuple[Arrival, ...]:
+        """The open `once` calls that it hit: those that had come before it."""
+        hit = (*self.cut, *self.spared)
+        return tuple(arrival for arrival in hit if arrival.tool in ONCE_NAMES and arrival.arrived_ms <= self.at_ms)
 
-    async def open(self, count: int) -> None:
-        """Start so many workers."""
-        for _ in range(count):
-            self._workers.append(await self._start())
 
-    async def close(self) -> None:
-        """Kill what is left."""
-        while self._workers:
-            await self._workers.pop().kill()
+def open_calls(shops: Iterable[Shop]) -> dict[int, list[Arrival]]:
+    """Return the calls that came and have not left, by the process that they came from, be it dead or alive."""
+    calls: dict[int, list[Arrival]] = {}
+    for shop in tuple(shops):
+        for arrival in shop.arrivals():
+            if arrival.left_ms is None:
+                calls.setdefault(arrival.pid, []).append(arrival)
+    return calls
 
-    async def storm(self, over: asyncio.Event) -> None:
-        """Kill a worker and start another, again and again, until it is over."""
-        loop = asyncio.get_running_loop()
-        due = loop.time()
-        while True:
-            due += self._random.uniform(INTERVAL_LOW_S, INTERVAL_HIGH_S)
-            with suppress(TimeoutError):
-                async with asyncio.timeout_at(due):
-                    await over.wait()
-            if over.is_set():
-                return
-            await self._kill_one()
-            self._workers.append(await self._start())
 
-    async def _kill_one(self) -> None:
-        gone = [worker.pid for worker in self._workers if worker.returncode is not None]
-        if gone:
-            raise RuntimeError(f"workers {gone} ended by themselves; their logs say why")
-        open_at = await asyncio.to_thread(self._open_calls)
-        busy = [worker for worker in self._workers if open_at.get(worker.pid)]
-        victim = self._random.choice(busy or self._workers)
-        self._workers.remove(victim)
-        at_ms = wall_ms()
-        os.kill(victim.pid, signal.SIGKILL)
-        await victim.wait()
-        cut = (await asyncio.to_thread(self._open_calls)).get(victim.pid, ())
-        self.kills.append(Kill(at_ms, victim.pid, tuple(cut)))
+def open_at(at_ms: int, pids: Collection[int], shops: Iterable[Shop]) -> tuple[Arrival, ...]:
+    """Return the calls of processes that lived at a moment which had come by then and had not left."""
+    arrivals = (arrival for shop in tuple(shops) for arrival in shop.arrivals() if arrival.pid in pids)
+    return tuple(
+        arrival
+        for arrival in arrivals
+        if arrival.arrived_ms <= at_ms and (arrival.left_ms is None or arrival.left_ms > at_ms)
+    )
 
-    def _open_calls(self) -> dict[int, list[Arrival]]:
-        calls: dict[int, list[Arrival]] = {}
-        for shop in tuple(self._shops()):
-            for arrival in shop.arrivals():
-                if arrival.left_ms is None:
-                    calls.setdefault(arrival.pid, []).append(arrival)
-        return calls
+
+async def kill(pid: int, with_it: Sequence[int] = ()) -> bool:
+    """SIGKILL a process and wait until the kernel has seen its end, and that of those that die with it.
+
+    Returns False, and has killed nobody, when it had ended already.
+    """
+    with ExitStack() as handles:
+        pid_fds = []
+        for each in (pid, *with_it):
+            with suppress(ProcessLookupError):
+                pid_fds.append(os.pidfd_open(each))
+                handles.callback(os.close, pid_fds[-1])
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return False
+        await asyncio.gather(*map(_ended, pid_fds))
+    return True
+
+
+async def _ended(pid_fd: int) -> None:
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(pid_fd, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(pid_fd)

@@ -1,6 +1,7 @@
 """The verdict on a conversation finds each kind of fault, and none where there is none."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from perdure.core.log import LogKind
 from tests.retail.data import Json, Task
 from tests.retail.figures import Times, figures
 from tests.retail.judge import Direct, direct
-from tests.retail.killing import Kill
+from tests.retail.killing import Kill, open_at
 from tests.retail.shop import Shop
 from tests.retail.small import small_data
 from tests.retail.verdict import Ended, faults
@@ -41,11 +42,12 @@ def ended(shop: Shop, expected: Direct) -> Ended:
     text = json.dumps(expected.answers[0].result)
     result = ToolResult(call_id="c", tool="cancel_pending_order", status="ok", text=text)
     events = (
-        event(1, "model.answered", turn=1),
-        replace(event(2, "tool.finished", turn=1, index=0), entries=(ToolEntry(result=result),)),
-        replace(event(3, "model.answered", turn=2), entries=(ModelEntry(reply=ModelReply(text=LAST)),)),
-        event(4, "run.ended", end="answered"),
-        event(5, "task.status", state="completed"),
+        event(1, "message.promoted"),
+        event(2, "model.answered", turn=1),
+        replace(event(3, "tool.finished", turn=1, index=0), entries=(ToolEntry(result=result),)),
+        replace(event(4, "model.answered", turn=2), entries=(ModelEntry(reply=ModelReply(text=LAST)),)),
+        event(5, "run.ended", end="answered"),
+        event(6, "task.status", state="completed"),
     )
     return Ended("t", 1, events, shop)
 
@@ -63,15 +65,17 @@ def test_a_right_conversation_has_no_faults(ended: Ended, expected: Direct) -> N
 
 
 def test_what_went_wrong_is_named(ended: Ended, expected: Direct) -> None:
-    gap = replace(ended, events=(*ended.events[:-1], event(7, "task.status", state="completed")))
-    failed = with_event(ended, 4, event(5, "task.status", state="failed", reason="tool"))
-    doubt = replace(ended, events=(event(1, "tool.in_doubt", key=KEY), *ended.events[1:]))
-    twice = with_event(ended, 2, replace(ended.events[2], turn=1))
-    unended = with_event(ended, 3, event(4, "message.moved"))
-    unheard = with_event(ended, 1, replace(ended.events[1], entries=()))
+    lost = with_event(ended, 0, event(1, "message.moved"))
+    gap = replace(ended, events=(*ended.events[:-1], event(8, "task.status", state="completed")))
+    failed = with_event(ended, 5, event(6, "task.status", state="failed", reason="tool"))
+    doubt = with_event(ended, 1, event(2, "tool.in_doubt", key=KEY))
+    twice = with_event(ended, 3, replace(ended.events[3], turn=1))
+    unended = with_event(ended, 4, event(5, "message.moved"))
+    unheard = with_event(ended, 2, replace(ended.events[2], entries=()))
     wrong = ToolEntry(result=ToolResult(call_id="c", tool="t", status="ok", text='"?"'))
-    misheard = with_event(ended, 1, replace(ended.events[1], entries=(wrong,)))
+    misheard = with_event(ended, 2, replace(ended.events[2], entries=(wrong,)))
     for case, words in (
+        (lost, "P1: its message was acted on 0 times"),
         (gap, "P6: events are numbered"),
         (failed, "it is failed"),
         (doubt, "P4: an outcome was left unknown"),
@@ -109,4 +113,20 @@ def test_the_figures_count_what_a_kill_cut_off_and_how_soon_it_went_on(tmp_path:
     assert summary.failures == {"tool.failed worker_lost": 1}
     assert summary.kill_to_next_attempt == Times(1, 2_000, 2_000, 2_000)
     assert summary.kill_to_next_call == Times(1, 1_500, 1_500, 1_500)
+    assert (summary.killed, summary.once_hit) == ({"worker": 2}, {})
     assert Times.of(range(1, 101)) == Times(100, 50, 95, 100)
+
+
+def test_a_kill_of_temporal_meets_what_was_open_at_its_moment_and_cuts_nothing(tmp_path: Path) -> None:
+    clock = iter((1_000, 1_500, 1_600, 2_100, 2_500))
+    shop = Shop.create(tmp_path / "f.db", small_data(), lambda: next(clock))
+    shop.leave(shop.arrive("cancel_pending_order", "f/1/0"))  # left before
+    number = shop.arrive("cancel_pending_order", "f/2/0")
+    shop.leave(number)  # after it
+    shop.arrive("cancel_pending_order", "f/3/0")  # came after it
+    assert open_at(2_000, (), [shop]) == ()
+    met = open_at(2_000, (os.getpid(),), [shop])
+    assert [arrival.key for arrival in met] == ["f/2/0"]
+    kill = Kill(2_000, 1, (), "temporal", met)
+    summary = figures(7, 1.0, [kill], [Ended("f", 1, (), shop)])
+    assert (summary.kills_hit, summary.calls_cut, summary.once_hit) == (0, 0, {"temporal": 1})

@@ -38,6 +38,9 @@ def _log_faults(events: Sequence[TaskEvent]) -> list[str]:
     if states[-1:] != ["completed"]:
         found.append(f"it is {', '.join(states) or 'nothing'}: {events[-1].data if events else 'no event'}")
     found += [f"P4: an outcome was left unknown: {event.data}" for event in events if event.kind == "tool.in_doubt"]
+    acted_on = sum(event.kind == "message.promoted" for event in events)
+    if acted_on != 1:
+        found.append(f"P1: its message was acted on {acted_on} times")
     ends = [event.data for event in events if event.kind == "run.ended"]
     if len(ends) != 1:
         found.append(f"P5: its run has {len(ends)} ends: {ends}")

@@ -10,9 +10,9 @@ from tests.store.building import batch, new_task, numbers, reply, reply_digest, 
 
 async def test_the_first_reply_stands_and_later_attempts_get_it(store: SqlStore) -> None:
     task = await new_task(store)
-    assert await store.begin_model(batch(task, row(2)), 1, 1, 1, "worker-1", 200) is None
-    assert await store.begin_model(batch(task, row(2)), 1, 1, 1, "worker-1", 201) is None
-    assert await store.begin_model(batch(task, row(3)), 1, 1, 2, "worker-2", 210) is None
+    assert await store.begin_model(batch(task, row(2)), 1, 1, 1, "worker-1", 200) == ()
+    assert await store.begin_model(batch(task, row(2)), 1, 1, 1, "worker-1", 201) == ()
+    assert await store.begin_model(batch(task, row(3)), 1, 1, 2, "worker-2", 210) == ()
     second = await store.record_reply(task, 1, 2, reply("second"), 220)
     first = await store.record_reply(task, 1, 1, reply("first"), 230)
     expected = RecordedReply(digest=reply_digest(reply("second")), reply=reply("second"), attempt=2)
@@ -45,7 +45,7 @@ async def test_a_stop_or_a_later_attempt_refuses_with_the_batch(store: SqlStore)
     with pytest.raises(Fenced, match="P9: run 1"):
         await store.begin_model(batch(task, row(2)), 1, 2, 1, "worker-2", 230)
     assert await numbers(store, task) == [1]
-    assert await store.begin_model(batch(task, row(2)), 2, 2, 1, "worker-2", 240) is None
+    assert await store.begin_model(batch(task, row(2)), 2, 2, 1, "worker-2", 240) == ()
 
 
 async def test_an_ended_task_calls_no_model(store: SqlStore) -> None:
@@ -63,7 +63,7 @@ async def test_a_reply_of_an_unknown_task_means_a_store_behind(store: SqlStore) 
 async def test_start_rows_are_read_in_the_order_of_turn_and_attempt(store: SqlStore) -> None:
     task = await new_task(store)
     for turn, attempt, worker in ((2, 1, "worker-1"), (1, 1, "worker-1"), (1, 2, "worker-2")):
-        assert await store.begin_model(batch(task), 1, turn, attempt, worker, 200) is None
+        assert await store.begin_model(batch(task), 1, turn, attempt, worker, 200) == ()
     calls = await store.model_calls(task)
     assert [(call.turn, call.attempt, call.worker) for call in calls] == [
         (1, 1, "worker-1"),

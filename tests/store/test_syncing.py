@@ -10,6 +10,7 @@ from perdure.core.agent import EffectClass
 from perdure.core.content import ModelReply
 from perdure.core.effects import EffectRequest
 from perdure.core.log import Batch
+from perdure.core.ports import RecordedReply
 from perdure.store import SqlStore
 from perdure.store.backend import Backend
 from tests.store.building import header, request
@@ -50,18 +51,18 @@ def begun(effect: EffectClass, attempt: int) -> EffectRequest:
 
 async def test_only_a_model_calls_first_attempt_waits_for_its_end(store: SqlStore, noting: Noting) -> None:
     await store.write(Batch(task_id=TASK, header=header(TASK)), 1)
-    assert await store.begin_model(Batch(task_id=TASK), 1, 1, 1, "w", 2) is None
-    assert await store.begin_model(Batch(task_id=TASK), 1, 1, 2, "w", 3) is None
+    assert await store.begin_model(Batch(task_id=TASK), 1, 1, 1, "w", 2) == ()
+    assert await store.begin_model(Batch(task_id=TASK), 1, 1, 2, "w", 3) == ()
     await store.record_reply(TASK, 1, 2, ModelReply(text="hi"), 4)
     assert noting.synced == [True, False, True, True]
 
 
 async def test_what_finds_a_recorded_reply_is_synced_all_the_same(store: SqlStore, noting: Noting) -> None:
     await store.write(Batch(task_id=TASK, header=header(TASK)), 1)
-    assert await store.begin_model(Batch(task_id=TASK), 1, 1, 1, "w", 2) is None
+    assert await store.begin_model(Batch(task_id=TASK), 1, 1, 1, "w", 2) == ()
     await store.record_reply(TASK, 1, 1, ModelReply(text="hi"), 3)
     noting.synced.clear()
-    assert await store.begin_model(Batch(task_id=TASK), 1, 1, 1, "w", 4) is not None
+    assert isinstance(await store.begin_model(Batch(task_id=TASK), 1, 1, 1, "w", 4), RecordedReply)
     assert noting.synced == [False, True]
 
 

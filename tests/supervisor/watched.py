@@ -20,6 +20,11 @@ from tests.temporal.outside import Outside
 HOME = Path(os.environ.get("PERDURE_TEST_PLACE", "/nonexistent"))
 OUTSIDE = Outside(HOME / "outside.log")
 ZOMBIE_HEARTBEAT_S = 2.0
+MODEL_HEARTBEAT_S = 3.0
+"""Short: a model call that is handed to a stopped worker, whose polls stay open, waits for this."""
+
+HELD_HEARTBEAT_S = 300.0
+"""Longer than any test: what goes on with a held call within a test was told of a death, and no timeout found it."""
 
 
 async def _opened(what: str, call: Call) -> str:
@@ -34,7 +39,7 @@ async def _opened(what: str, call: Call) -> str:
     return f"{what} done"
 
 
-@tool(effect="idempotent")
+@tool(effect="idempotent", heartbeat_timeout_s=HELD_HEARTBEAT_S)
 async def held(call: Call) -> str:
     """Work until it is let go."""
     return await _opened("held", call)
@@ -63,7 +68,7 @@ async def poison(call: Call) -> str:
     return "not reached"
 
 
-@tool(effect="idempotent")
+@tool(effect="idempotent", heartbeat_timeout_s=HELD_HEARTBEAT_S)
 async def spawning(call: Call) -> str:
     """Start a subprocess, and work until it is let go."""
     if call.attempt == 1:

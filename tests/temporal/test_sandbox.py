@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 from temporalio.client import WorkflowFailureError
+from temporalio.converter import WithSerializationContext
 from temporalio.worker import Worker
 
+from perdure.temporal.connection import DATA_CONVERTER, Payloads
 from perdure.temporal.sandbox import PASSED_THROUGH, workflow_runner
 from tests.temporal.bench import Bench
 from tests.temporal.peeking import Clocking, Peeking
@@ -45,6 +47,15 @@ async def test_the_sandbox_watches(bench: Bench) -> None:
         with pytest.raises(WorkflowFailureError) as failure:
             await bench.client.execute_workflow(Clocking.run, id=bench.queue, task_queue=bench.queue)
     assert "time.time" in str(failure.value.cause)
+
+
+def test_nothing_that_converts_payloads_asks_for_a_context() -> None:
+    """What lets the runner spare the sandbox the question for every payload."""
+    assert DATA_CONVERTER.payload_converter_class is Payloads
+    parts = [*Payloads().converters.values(), DATA_CONVERTER.failure_converter]
+    assert not [part for part in parts if isinstance(part, WithSerializationContext)]
+    assert DATA_CONVERTER.payload_codec is None
+    assert DATA_CONVERTER.external_storage is None
 
 
 def test_each_shared_module_has_its_reason_and_none_is_a_users() -> None:

@@ -1,4 +1,4 @@
-"""Two attempts at one call, stops at each point of a call, and a store that breaks (P3, P4, P9)."""
+"""Two attempts at one call, and stops at each point of a call (P3, P4, P9)."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 
 from perdure.core import limits
-from perdure.core.errors import BegunError, Fenced, StoreUnavailable
+from perdure.core.errors import BegunError, Fenced
 from perdure.core.ports import Call, Check, Execution
 from perdure.store import open_store
 from perdure.tools import FunctionTool, tool
@@ -324,53 +324,6 @@ async def test_stopped_while_in_doubt_nothing_is_decided(bench: Bench, at: str) 
     await stopped(running)
     assert await bench.outcome() == ("open", [1])
     assert world.calls == []
-
-
-# --- a store that breaks ----------------------------------------------------------------------------------------
-
-
-async def broken() -> None:
-    raise StoreUnavailable("the disk is full")
-
-
-async def test_without_the_ledgers_word_nothing_is_called(bench: Bench) -> None:
-    world = Open()
-    bench.held.before["begin_effect"] = broken
-    with pytest.raises(StoreUnavailable):
-        await bench.execute(world.act)
-    assert world.calls == []
-
-
-@pytest.mark.parametrize("method", ["put_blob", "finish_effect"])
-async def test_a_result_that_cannot_be_recorded_leaves_a_begun_call(bench: Bench, method: str) -> None:
-    @tool
-    async def act() -> str:
-        return "x" * (limits.TOOL_TEXT_BYTES_MAX + 1)
-
-    bench.held.before[method] = broken
-    with pytest.raises(BegunError, match="its result could not be recorded") as caught:
-        await bench.execute(act)
-    assert isinstance(caught.value.__cause__, StoreUnavailable)
-    assert await bench.outcome() == ("open", [1])
-
-
-@pytest.mark.parametrize(
-    ("method", "answer"), [("finish_effect", Check.happened("r-1")), ("close_effect", Check.never())]
-)
-async def test_a_store_that_breaks_while_a_doubt_is_resolved_is_just_unavailable(
-    bench: Bench, method: str, answer: Check
-) -> None:
-    @tool(check=lambda key: answer)
-    async def act() -> None:
-        raise OSError
-
-    with pytest.raises(BegunError):
-        await bench.execute(act)
-    bench.held.before[method] = broken
-    with pytest.raises(StoreUnavailable):
-        await bench.execute(act, attempt=2)
-    del bench.held.before[method]
-    assert (await bench.execute(act, attempt=3)).outcome in {"result", "closed"}
 
 
 # --- beside each other ------------------------------------------------------------------------------------------

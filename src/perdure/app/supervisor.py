@@ -320,7 +320,7 @@ class Supervisor:
             failed = report.reported.failed
             text = f"worker {child.pid}: attempts that begin again elsewhere: {failed}"
             self._changed("reported", place, child.pid, text, code, failed)
-        self._sweep_behind(self._sweep(report, place, child.pid))
+        self._sweep_behind(self._sweep(report, place, child.pid, f"worker {child.pid}'s death was"))
         if held:
             await asyncio.sleep(AFTER_RECOVERY_S)
 
@@ -335,12 +335,12 @@ class Supervisor:
         if not dead or not self._fleet.reports:
             return
         deaths = [Death(identity, "worker_lost") for identity in dead]
-        with contextlib.suppress(Unavailable):  # the next start does it, or a heartbeat timeout
-            await DeathReport(self._client, self._fleet.queue, *deaths).sweep()
-            for path in set(dead.values()):
-                path.unlink(missing_ok=True)
+        report = DeathReport(self._client, self._fleet.queue, *deaths)
+        await self._sweep(report, self._places[0], 0, "the deaths of earlier workers were")
+        for path in set(dead.values()):
+            path.unlink(missing_ok=True)
 
-    async def _sweep(self, report: DeathReport, place: _Place, pid: int) -> None:
+    async def _sweep(self, report: DeathReport, place: _Place, pid: int, what: str) -> None:
         if report.reported.failed:
             await asyncio.sleep(AFTER_RECOVERY_S)
         while True:
@@ -348,7 +348,7 @@ class Supervisor:
                 await report.sweep()
             except Unavailable as error:
                 # Temporal is down, and everything waits for it anyway; the report is due as soon as it answers.
-                self._changed("not_reported", place, pid, f"worker {pid}'s death was not told yet: {error}")
+                self._changed("not_reported", place, pid, f"{what} not told yet: {error}")
                 await asyncio.sleep(RESTART_DELAY_S)
                 continue
             return

@@ -112,6 +112,13 @@ death costs without a supervisor, and a replay elsewhere costs milliseconds."""
 STORE_WRITE_TIMEOUT_S = 10.0
 """A write to the store that takes longer is begun again; every write is safe to repeat."""
 
+RECORD_TRIES_MAX = 20
+RECORD_PAUSE_S = 0.5
+"""A result that the store does not take is offered again for ten seconds: a restart of a database takes about five.
+
+What is known then need not become an outcome that nobody knows; a longer outage leaves the call in doubt.
+"""
+
 STORE_WRITE_HEARTBEAT_TIMEOUT_S = 3.0
 """A worker killed inside a write is waited for this long; one that was only slow writes the same again."""
 

@@ -309,11 +309,20 @@ class Store(KeyStore, PushKeeper, DraftKeeper, Protocol):
         ...
 
     async def begin_model(
-        self, batch: Batch, run: int, turn: int, attempt: int, worker: str, at_ms: int
-    ) -> RecordedReply | None:
-        """Write the batch and the call's start row, or return the reply that is recorded already (P2).
+        self,
+        batch: Batch,
+        run: int,
+        turn: int,
+        attempt: int,
+        worker: str,
+        at_ms: int,
+        upto: int = 0,
+        chain: str = "",
+    ) -> RecordedReply | tuple[Entry, ...]:
+        """Write the batch and the call's start row, and return the transcript to answer: entries 1 to `upto`.
 
-        Raises `Fenced` when a stop stands for `run`, or a later attempt of the turn began.
+        Where a reply is recorded already it is returned instead (P2). Raises `Fenced` when a stop stands for `run`,
+        or a later attempt of the turn began; what `read_transcript` raises, too. Then nothing is written.
         """
         ...
 

@@ -5,7 +5,9 @@ that of two workers with one key exactly one begins (P3). An outcome, once recor
 comes after its key was closed is kept beside it as late.
 """
 
-from sqlalchemy import BindParameter, Connection, RowMapping, and_, bindparam, func, insert, select, update
+from typing import Any
+
+from sqlalchemy import BindParameter, Connection, and_, bindparam, func, insert, select, update
 
 from perdure.core.content import Entry, ToolEntry
 from perdure.core.digests import cut_text
@@ -18,15 +20,18 @@ from perdure.store.bodies import decode, encode, identifier
 from perdure.store.inserting import insert_missing
 from perdure.store.log_rows import write_batch
 from perdure.store.schema import effect_attempts, effects, entries
+from perdure.store.statements import changed, rows
 from perdure.store.task_rows import OpenTask, task_write
 
 _OF_KEY: BindParameter[str] = bindparam("of_key")
-_EFFECT = select(effects).where(effects.c.key == _OF_KEY)
+_EFFECT = (
+    select(effects, effect_attempts.c.attempt)
+    .join(effect_attempts, effect_attempts.c.key == effects.c.key, isouter=True)
+    .where(effects.c.key == _OF_KEY)
+    .order_by(effect_attempts.c.attempt)
+)
 _TASK_OF_KEY = select(effects.c.task_id).where(effects.c.key == _OF_KEY)
 _SETTLE = update(effects).where(effects.c.key == _OF_KEY)
-_ATTEMPTS = (
-    select(effect_attempts.c.attempt).where(effect_attempts.c.key == _OF_KEY).order_by(effect_attempts.c.attempt)
-)
 _BODY = select(entries.c.body).where(
     entries.c.task_id == bindparam("of_task"), entries.c.digest == bindparam("of_digest")
 )
@@ -49,10 +54,10 @@ def begin_effect(connection: Connection, batch: Batch, request: EffectRequest, a
         identifier(f"request.{field}", getattr(request, field))
     with task_write(connection, batch.task_id, at_ms, batch.header) as task:
         write_batch(connection, task, batch, at_ms)
-        row = _row(connection, request.key)
-        if row is not None and row["task_id"] != request.task_id:
-            raise KeyReused(f"P3: {request.key} was begun by task {row['task_id']}, not by {request.task_id}")
-        view = _view(connection, request.key, row, task.fence)
+        row, begun = _row(connection, request.key)
+        if row is not None and row.task_id != request.task_id:
+            raise KeyReused(f"P3: {request.key} was begun by task {row.task_id}, not by {request.task_id}")
+        view = _view(row, begun, task.fence)
         verdict = judge(request, view)
         if verdict == "begin":
             _begin(connection, task, request, view, at_ms)
@@ -69,21 +74,21 @@ def finish_effect(connection: Connection, key: str, attempt: int, entry: Entry, 
     """Record the result unless an outcome stands; on a closed key it is kept as late."""
     with task_write(connection, _task_of(connection, key), at_ms) as task:
         row, begun = _standing(connection, key)
-        if row["outcome"] == "done":
+        if row.outcome == "done":
             return _done(connection, row, begun)
         body = encode(entry, f"the result of {key}, attempt {attempt}")
         values: dict[str, object] = {"of_key": key}
-        if row["outcome"] == "closed":
-            if row["late_digest"] is not None:
+        if row.outcome == "closed":
+            if row.late_digest is not None:
                 return Ledgered(verdict="closed", attempts=begun)
             values |= {"late_digest": body.digest, "late_at_ms": at_ms}
         else:
             status = entry.result.status if isinstance(entry, ToolEntry) else None
             values |= {"outcome": "done", "status": status, "result_digest": body.digest, "done_at_ms": at_ms}
-        connection.execute(_SETTLE, values)
+        changed(connection, _SETTLE, values)
         insert_missing(connection, entries, [{"task_id": task.task_id, "digest": body.digest, "body": body.text}])
         task.changed = True
-        if row["outcome"] == "closed":
+        if row.outcome == "closed":
             return Ledgered(verdict="closed", attempts=begun)
         return Ledgered(verdict="done", entry=entry, digest=body.digest, attempts=begun)
 
@@ -92,10 +97,10 @@ def close_effect(connection: Connection, key: str, at_ms: int) -> Ledgered:
     """Close an open key; a recorded result wins."""
     with task_write(connection, _task_of(connection, key), at_ms) as task:
         row, begun = _standing(connection, key)
-        if row["outcome"] == "done":
+        if row.outcome == "done":
             return _done(connection, row, begun)
-        if row["outcome"] == "open":
-            connection.execute(_SETTLE, {"of_key": key, "outcome": "closed", "closed_at_ms": at_ms})
+        if row.outcome == "open":
+            changed(connection, _SETTLE, {"of_key": key, "outcome": "closed", "closed_at_ms": at_ms})
             task.changed = True
         return Ledgered(verdict="closed", attempts=begun)
 
@@ -117,12 +122,13 @@ def _begin(connection: Connection, task: OpenTask, request: EffectRequest, view:
         _open(connection, request, at_ms, closed=False)
     if request.attempt not in view.begun_attempts:
         attempt = {"key": request.key, "attempt": request.attempt, "worker": request.worker, "begun_at_ms": at_ms}
-        connection.execute(_INSERT_ATTEMPT, attempt)
+        changed(connection, _INSERT_ATTEMPT, attempt)
         task.changed = True
 
 
 def _open(connection: Connection, request: EffectRequest, at_ms: int, *, closed: bool) -> None:
-    connection.execute(
+    changed(
+        connection,
         _INSERT_EFFECT,
         {
             "key": request.key,
@@ -139,36 +145,41 @@ def _open(connection: Connection, request: EffectRequest, at_ms: int, *, closed:
     )
 
 
-def _row(connection: Connection, key: str) -> RowMapping | None:
-    return connection.execute(_EFFECT, {"of_key": key}).mappings().one_or_none()
+def _row(connection: Connection, key: str) -> tuple[Any, tuple[int, ...]]:
+    """Return what stands under the key, and the attempts that were begun."""
+    found = rows(connection, _EFFECT, {"of_key": key})
+    return found[0] if found else None, tuple(row.attempt for row in found if row.attempt is not None)
 
 
 def _task_of(connection: Connection, key: str) -> str:
-    task_id: str | None = connection.execute(_TASK_OF_KEY, {"of_key": key}).scalar_one_or_none()
-    if task_id is None:
+    found = rows(connection, _TASK_OF_KEY, {"of_key": key})
+    if not found:
         raise StoreBehind(f"P3: the ledger has no {key}, which was begun before its outcome is written")
+    task_id: str = found[0].task_id
     return task_id
 
 
-def _standing(connection: Connection, key: str) -> tuple[RowMapping, tuple[int, ...]]:
-    row = connection.execute(_EFFECT, {"of_key": key}).mappings().one()
-    return row, tuple(connection.execute(_ATTEMPTS, {"of_key": key}).scalars())
+def _standing(connection: Connection, key: str) -> tuple[Any, tuple[int, ...]]:
+    row, begun = _row(connection, key)
+    if row is None:
+        raise StoreBehind(f"P3: the ledger lost {key} while it was written to")
+    return row, begun
 
 
-def _view(connection: Connection, key: str, row: RowMapping | None, fence: int) -> LedgerView:
+def _view(row: Any, begun: tuple[int, ...], fence: int) -> LedgerView:
     if row is None:
         return LedgerView(fence=fence)
     return LedgerView(
-        request_digest=row["request_digest"],
-        effect=row["effect"],
-        outcome=row["outcome"],
-        result_digest=row["result_digest"],
-        begun_attempts=tuple(connection.execute(_ATTEMPTS, {"of_key": key}).scalars()),
+        request_digest=row.request_digest,
+        effect=row.effect,
+        outcome=row.outcome,
+        result_digest=row.result_digest,
+        begun_attempts=begun,
         fence=fence,
     )
 
 
-def _done(connection: Connection, row: RowMapping, begun: tuple[int, ...]) -> Ledgered:
-    found = {"of_task": row["task_id"], "of_digest": row["result_digest"]}
+def _done(connection: Connection, row: Any, begun: tuple[int, ...]) -> Ledgered:
+    found = {"of_task": row.task_id, "of_digest": row.result_digest}
     (entry,) = decode([connection.execute(_BODY, found).scalar_one()])
-    return Ledgered(verdict="done", entry=entry, digest=row["result_digest"], attempts=begun)
+    return Ledgered(verdict="done", entry=entry, digest=row.result_digest, attempts=begun)

@@ -6,6 +6,8 @@ from sqlalchemy import Connection, Insert, Table
 from sqlalchemy.dialects.postgresql import insert as postgres_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
+from perdure.store.statements import changed
+
 _statements: dict[tuple[str, str], Insert] = {}
 """One statement object per dialect and table, so that SQLAlchemy compiles each once."""
 
@@ -15,7 +17,7 @@ def insert_missing(connection: Connection, table: Table, rows: Sequence[Mapping[
     if not rows:
         return 0
     statement = _statement(connection.dialect.name, table)
-    return sum(connection.execute(statement, dict(row)).rowcount for row in rows)
+    return sum(changed(connection, statement, row) for row in rows)
 
 
 def _statement(dialect: str, table: Table) -> Insert:

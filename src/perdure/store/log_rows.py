@@ -16,6 +16,7 @@ from perdure.store.bodies import encode, identifier
 from perdure.store.inserting import insert_missing
 from perdure.store.message_rows import write_admissions, write_messages
 from perdure.store.schema import entries, events, snapshots, transcript
+from perdure.store.statements import changed
 from perdure.store.task_rows import OpenTask
 
 _OF_TASK: BindParameter[str] = bindparam("of_task")
@@ -29,13 +30,12 @@ _NUMBERS_PAST = (
     .where(events.c.task_id == _OF_TASK, events.c.number > bindparam("past"))
     .order_by(events.c.number)
 )
-_LINKS = select(transcript.c.entry, transcript.c.digest, transcript.c.chain, transcript.c.number).where(
-    transcript.c.task_id == _OF_TASK, transcript.c.entry.in_(_AMONG)
+_NUMBER_OF_ENTRY = select(transcript.c.number).where(
+    transcript.c.task_id == _OF_TASK, transcript.c.entry == bindparam("of_entry")
 )
 _SNAPSHOT = select(snapshots.c.last_number, snapshots.c.body).where(snapshots.c.task_id == _OF_TASK)
 _DROP_SNAPSHOT = delete(snapshots).where(snapshots.c.task_id == _OF_TASK)
 _INSERT_EVENT = insert(events)
-_INSERT_LINK = insert(transcript)
 _INSERT_SNAPSHOT = insert(snapshots)
 
 
@@ -72,12 +72,11 @@ def _write_rows(connection: Connection, task: OpenTask, rows: Sequence[LogEvent]
     new = _new_rows(connection, task, rows)
     if not new:
         return
-    added = []
     for row in new:
         _project_status(task, row)
         body = encode(row, f"row {row.number}")
-        added.append({"task_id": task.task_id, "number": row.number, "digest": body.digest, "body": body.text})
-    connection.execute(_INSERT_EVENT, added)
+        values = {"task_id": task.task_id, "number": row.number, "digest": body.digest, "body": body.text}
+        changed(connection, _INSERT_EVENT, values)
     _write_links(connection, task, new)
     write_admissions(connection, task, new)
     task.last_number = max(task.last_number, new[-1].number)
@@ -140,27 +139,15 @@ def _write_links(connection: Connection, task: OpenTask, rows: Sequence[LogEvent
     refs = [(row.number, ref) for row in rows for ref in row.entries]
     if not refs:
         return
-    found = connection.execute(_LINKS, {"of_task": task.task_id, "among": [ref.entry for _, ref in refs]})
-    standing = {link.entry: (link.digest, link.chain, link.number) for link in found}
-    links = []
     for number, ref in refs:
-        if ref.entry in standing:
+        link = {"entry": ref.entry, "digest": ref.digest, "chain": ref.chain, "number": number}
+        if insert_missing(connection, transcript, [{"task_id": task.task_id, **link}]) == 0:
+            standing = connection.execute(_NUMBER_OF_ENTRY, {"of_task": task.task_id, "of_entry": ref.entry}).scalar()
             raise StoreAhead(
-                f"P6: entry {ref.entry} of task {task.task_id} came with row {standing[ref.entry][2]} already, "
+                f"P6: entry {ref.entry} of task {task.task_id} came with row {standing} already, "
                 f"and again with row {number}"
             )
-        standing[ref.entry] = (ref.digest, ref.chain, number)
-        links.append(
-            {
-                "task_id": task.task_id,
-                "entry": ref.entry,
-                "digest": ref.digest,
-                "chain": ref.chain,
-                "number": number,
-            }
-        )
         _write_inline(connection, task, number, ref)
-    connection.execute(_INSERT_LINK, links)
 
 
 def _write_inline(connection: Connection, task: OpenTask, number: int, ref: EntryRef) -> None:

@@ -10,6 +10,7 @@ from perdure.store.bodies import decode, encode, identifier
 from perdure.store.inserting import insert_missing
 from perdure.store.log_rows import write_batch
 from perdure.store.schema import entries, model_calls, replies
+from perdure.store.statements import changed, rows
 from perdure.store.task_rows import OpenTask, task_write
 
 _OF_TASK: BindParameter[str] = bindparam("of_task")
@@ -19,14 +20,14 @@ _RECORDED = (
     .join(entries, (entries.c.task_id == replies.c.task_id) & (entries.c.digest == replies.c.digest))
     .where(replies.c.task_id == _OF_TASK, replies.c.turn == _OF_TURN)
 )
-_LATEST_ATTEMPT = select(func.max(model_calls.c.attempt)).where(
-    model_calls.c.task_id == _OF_TASK, model_calls.c.turn == _OF_TURN
-)
+_LATEST_ATTEMPT = select(
+    func.max(model_calls.c.attempt),
+    select(replies.c.turn).where(replies.c.task_id == _OF_TASK, replies.c.turn == _OF_TURN).scalar_subquery(),
+).where(model_calls.c.task_id == _OF_TASK, model_calls.c.turn == _OF_TURN)
 _CALLS = (
     select(model_calls).where(model_calls.c.task_id == _OF_TASK).order_by(model_calls.c.turn, model_calls.c.attempt)
 )
 _INSERT_CALL = insert(model_calls)
-_INSERT_REPLY = insert(replies)
 
 
 def begin_model(
@@ -36,13 +37,14 @@ def begin_model(
     identifier("worker", worker)
     with task_write(connection, batch.task_id, at_ms, batch.header) as task:
         write_batch(connection, task, batch, at_ms)
-        recorded = _recorded(connection, task.task_id, turn)
-        if recorded is not None:
-            return recorded
-        latest = connection.execute(_LATEST_ATTEMPT, {"of_task": task.task_id, "of_turn": turn}).scalar() or 0
+        ((latest, replied),) = rows(connection, _LATEST_ATTEMPT, {"of_task": task.task_id, "of_turn": turn})
+        if replied is not None:
+            return _recorded(connection, task.task_id, turn)
+        latest = latest or 0
         _refuse(task, run, turn, attempt, latest)
         if attempt > latest:
-            connection.execute(
+            changed(
+                connection,
                 _INSERT_CALL,
                 {
                     "task_id": task.task_id,
@@ -62,15 +64,11 @@ def record_reply(
 ) -> RecordedReply:
     """Record the reply unless one is recorded; return the one that stands."""
     with task_write(connection, task_id, at_ms) as task:
-        recorded = _recorded(connection, task_id, turn)
-        if recorded is not None:
-            return recorded
         body = encode(ModelEntry(reply=reply), f"the reply of turn {turn}")
+        row = {"task_id": task_id, "turn": turn, "attempt": attempt, "digest": body.digest, "recorded_at_ms": at_ms}
+        if insert_missing(connection, replies, [row]) == 0:
+            return _recorded(connection, task_id, turn)
         insert_missing(connection, entries, [{"task_id": task_id, "digest": body.digest, "body": body.text}])
-        connection.execute(
-            _INSERT_REPLY,
-            {"task_id": task_id, "turn": turn, "attempt": attempt, "digest": body.digest, "recorded_at_ms": at_ms},
-        )
         task.changed = True
         return RecordedReply(digest=body.digest, reply=reply, attempt=attempt)
 
@@ -92,10 +90,8 @@ def _refuse(task: OpenTask, run: int, turn: int, attempt: int, latest: int) -> N
         raise Fenced(f"P2: attempt {latest} of turn {turn} of task {task.task_id} began before attempt {attempt}")
 
 
-def _recorded(connection: Connection, task_id: str, turn: int) -> RecordedReply | None:
-    row = connection.execute(_RECORDED, {"of_task": task_id, "of_turn": turn}).one_or_none()
-    if row is None:
-        return None
+def _recorded(connection: Connection, task_id: str, turn: int) -> RecordedReply:
+    row = connection.execute(_RECORDED, {"of_task": task_id, "of_turn": turn}).one()
     (entry,) = decode([row.body])
     if not isinstance(entry, ModelEntry):
         raise TypeError(f"the reply of turn {turn} of task {task_id} is stored as an entry of kind {entry.kind}")

@@ -36,7 +36,7 @@ from perdure.store.message_rows import read_admission
 from perdure.store.push_rows import PushRows
 from perdure.store.task_lists import find_tasks
 from perdure.store.task_rows import claim_context, sync_point, task_write
-from perdure.store.transcripts import TranscriptCache, read_prefix
+from perdure.store.transcripts import Prefix, TranscriptCache, read_prefix
 from perdure.store.watcher import Watcher
 
 
@@ -110,19 +110,31 @@ class SqlStore:
         await self._write(work)
 
     async def begin_model(
-        self, batch: Batch, run: int, turn: int, attempt: int, worker: str, at_ms: int
-    ) -> RecordedReply | None:
-        """Write the batch and the call's start row, or return the reply that is recorded already (P2).
+        self,
+        batch: Batch,
+        run: int,
+        turn: int,
+        attempt: int,
+        worker: str,
+        at_ms: int,
+        upto: int = 0,
+        chain: str = "",
+    ) -> RecordedReply | tuple[Entry, ...]:
+        """Write the batch and the call's start row, and return the transcript to answer: entries 1 to `upto`.
 
-        Raises `Fenced` when a stop stands for `run`, a later attempt of the turn began, or the task has ended; then
-        nothing of the batch is written.
+        Where a reply is recorded already it is returned instead (P2). Raises `Fenced` when a stop stands for `run`, a
+        later attempt of the turn began, or the task has ended; what `read_transcript` raises, too. Then nothing of
+        the batch is written.
         """
         check_batch(batch)
-        return await self._begin(
-            lambda connection: model_ledger.begin_model(connection, batch, run, turn, attempt, worker, at_ms),
-            lambda recorded: recorded is None,
-            synced=attempt > 1,
-        )
+        known = self._transcripts.get(batch.task_id)
+
+        def work(connection: Connection) -> RecordedReply | Prefix:
+            recorded = model_ledger.begin_model(connection, batch, run, turn, attempt, worker, at_ms)
+            return recorded or read_prefix(connection, batch.task_id, upto, chain, known)
+
+        begun = await self._begin(work, lambda begun: isinstance(begun, Prefix), synced=attempt > 1)
+        return begun if isinstance(begun, RecordedReply) else self._remember(batch.task_id, begun)
 
     async def record_reply(self, task_id: str, turn: int, attempt: int, reply: ModelReply, at_ms: int) -> RecordedReply:
         """Record a reply unless one is recorded; return the one that stands (P2)."""
@@ -183,11 +195,13 @@ class SqlStore:
     async def read_transcript(self, task_id: str, upto: int, chain: str) -> tuple[Entry, ...]:
         """Return entries 1 to `upto`; raises `StoreBehind` when fewer stand, `StoreAhead` when the chain differs."""
         identifier("task_id", task_id)
-        if upto < 1:
-            return ()
         known = self._transcripts.get(task_id)
         prefix = await self._backend.read(lambda connection: read_prefix(connection, task_id, upto, chain, known))
-        self._transcripts.put(task_id, prefix)
+        return self._remember(task_id, prefix)
+
+    def _remember(self, task_id: str, prefix: Prefix) -> tuple[Entry, ...]:
+        if prefix.entries:
+            self._transcripts.put(task_id, prefix)
         return prefix.entries
 
     async def read_entry(self, task_id: str, digest: str) -> Entry:

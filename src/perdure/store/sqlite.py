@@ -12,14 +12,15 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from sqlite3 import Connection as DriverConnection
 
 from sqlalchemy import URL, Connection, Engine, QueuePool, create_engine, event
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from perdure.core import limits
@@ -41,12 +42,11 @@ class SqliteBackend:
 
     def __init__(self, path: Path) -> None:
         self._place = str(path)
-        self._writer = _engine(path, connections=1, begin="BEGIN IMMEDIATE", pragmas=("synchronous=FULL",))
-        # In WAL mode NORMAL leaves the syncing to the next FULL commit, which syncs the same file.
-        self._unsynced = _engine(path, connections=1, begin="BEGIN IMMEDIATE", pragmas=("synchronous=NORMAL",))
-        self._reader = _engine(path, connections=limits.STORE_READERS_MAX, begin="BEGIN", pragmas=("query_only=ON",))
+        self._writer = _engine(path, connections=1, begin="BEGIN IMMEDIATE", pragma="synchronous=FULL")
+        self._reader = _engine(path, connections=limits.STORE_READERS_MAX, begin="BEGIN", pragma="query_only=ON")
         self._writing = ThreadPoolExecutor(1, "perdure-store-write")
         self._reading = ThreadPoolExecutor(limits.STORE_READERS_MAX, "perdure-store-read")
+        self._connection: Connection | None = None  # of the writing thread; taking it from the pool costs a tenth
         self._closed = False
 
     @classmethod
@@ -62,8 +62,7 @@ class SqliteBackend:
 
     async def write(self, work: Callable[[Connection], T], *, synced: bool = True) -> T:
         """Run `work` in a writing transaction; synced to disk when this returns, unless `synced` is off."""
-        engine = self._writer if synced else self._unsynced
-        return await self._run(self._writing, lambda: self._transact(engine, work))
+        return await self._run(self._writing, lambda: self._change(work, synced))
 
     async def read(self, work: Callable[[Connection], T]) -> T:
         """Run `work` on one snapshot of the database."""
@@ -85,6 +84,16 @@ class SqliteBackend:
         with driver_errors(self._place), engine.begin() as connection:
             return work(connection)
 
+    def _change(self, work: Callable[[Connection], T], synced: bool) -> T:
+        """Write in the one connection: a second would find its pages stale after each commit of the first."""
+        with driver_errors(self._place):
+            if self._connection is None:
+                self._connection = self._writer.connect()
+            # In WAL mode NORMAL leaves the syncing to the next FULL commit, which syncs the same file.
+            self._connection.connection.cursor().execute(f"PRAGMA synchronous={'FULL' if synced else 'NORMAL'}")
+            with self._connection.begin():
+                return work(self._connection)
+
     def _prepare(self) -> None:
         path = Path(self._place)
         with driver_errors(self._place), _held(path):
@@ -99,12 +108,13 @@ class SqliteBackend:
     def _release(self) -> None:
         self._writing.shutdown()
         self._reading.shutdown()
+        if self._connection is not None:
+            self._connection.close()
         self._writer.dispose()
-        self._unsynced.dispose()
         self._reader.dispose()
 
 
-def _engine(path: Path, connections: int, begin: str, pragmas: tuple[str, ...]) -> Engine:
+def _engine(path: Path, connections: int, begin: str, pragma: str) -> Engine:
     engine = create_engine(
         URL.create("sqlite+pysqlite", database=str(path)),
         poolclass=QueuePool,
@@ -117,12 +127,14 @@ def _engine(path: Path, connections: int, begin: str, pragmas: tuple[str, ...]) 
         },
     )
 
-    def connected(driver: DriverConnection, _: ConnectionPoolEntry) -> None:
-        for pragma in pragmas:
-            driver.execute(f"PRAGMA {pragma}")
+    def connected(driver: sqlite3.Connection, _: ConnectionPoolEntry) -> None:
+        driver.execute(f"PRAGMA {pragma}")
 
     def begun(connection: Connection) -> None:
-        connection.exec_driver_sql(begin)
+        try:
+            connection.connection.cursor().execute(begin)
+        except sqlite3.Error as error:
+            raise DBAPIError(begin, None, error) from error
 
     event.listen(engine, "connect", connected)
     event.listen(engine, "begin", begun)

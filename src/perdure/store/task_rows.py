@@ -19,6 +19,7 @@ from perdure.core.log import TaskHeader
 from perdure.store.bodies import identifier
 from perdure.store.inserting import insert_missing
 from perdure.store.schema import contexts, revisions, tasks
+from perdure.store.statements import changed, rows
 
 _LOCK = select(tasks).where(tasks.c.task_id == bindparam("of_task")).with_for_update()
 _UPDATE = update(tasks).where(tasks.c.task_id == bindparam("of_task"))
@@ -71,15 +72,14 @@ def task_write(
 
 
 def _lock(connection: Connection, task_id: str) -> OpenTask | None:
-    row = connection.execute(_LOCK, {"of_task": task_id}).mappings().one_or_none()
-    if row is None:
+    found = rows(connection, _LOCK, {"of_task": task_id})
+    if not found:
         return None
+    (row,) = found
     return OpenTask(
-        header=TaskHeader(
-            task_id=task_id, context_id=row["context_id"], agent_id=row["agent_id"], principal=row["principal"]
-        ),
-        **{name: row[name] for name in _CARRIED},
-        updated_at_ms=row["updated_at_ms"],
+        header=TaskHeader(task_id=task_id, context_id=row.context_id, agent_id=row.agent_id, principal=row.principal),
+        **{name: getattr(row, name) for name in _CARRIED},
+        updated_at_ms=row.updated_at_ms,
     )
 
 
@@ -130,9 +130,10 @@ def claim_context(connection: Connection, context_id: str, principal: str, at_ms
 
 
 def _stamp(connection: Connection, task: OpenTask, at_ms: int) -> None:
-    revision = connection.execute(_NEXT).scalar_one()
+    ((revision,),) = rows(connection, _NEXT, {})
     moved_at_ms = max(at_ms, task.updated_at_ms)  # clocks of hosts differ; a time never goes back
-    connection.execute(
+    changed(
+        connection,
         _UPDATE,
         {
             "of_task": task.task_id,

@@ -14,6 +14,7 @@ from perdure.core.content import Entry
 from perdure.core.errors import StoreAhead, StoreBehind
 from perdure.store.bodies import decode
 from perdure.store.schema import entries, transcript
+from perdure.store.statements import rows
 
 _LINKS = (
     select(transcript.c.chain, entries.c.body)
@@ -46,9 +47,11 @@ class Prefix(NamedTuple):
 
 def read_prefix(connection: Connection, task_id: str, upto: int, chain: str, known: Prefix) -> Prefix:
     """Return entries 1 to `upto`, reading only what `known` does not hold; `known` is dropped where it differs."""
+    if upto < 1:
+        return Prefix()
     known = known.cut(upto)
     first = max(1, len(known.entries))
-    found = connection.execute(_LINKS, {"of_task": task_id, "first": first, "last": upto}).all()
+    found = rows(connection, _LINKS, {"of_task": task_id, "first": first, "last": upto})
     if len(found) != upto - first + 1:
         raise StoreBehind(f"P6: the store lacks entries of task {task_id}: {upto} were confirmed")
     if found[-1].chain != chain:

@@ -99,18 +99,26 @@ class TaskActivities:
         async with self._edge(None, given.command.heartbeat_timeout_s):
             agent = self._agent(given.agent_id)
             faults.reach("model.before_start", task_id)
-            recorded = await self._store.begin_model(
-                given.batch, command.run, command.turn, command.attempt, self._worker, self._now_ms()
+            begun = await self._store.begin_model(
+                given.batch,
+                command.run,
+                command.turn,
+                command.attempt,
+                self._worker,
+                self._now_ms(),
+                command.upto,
+                command.chain,
             )
-            if recorded is None:
+            if isinstance(begun, RecordedReply):
+                recorded = begun
+            else:
                 faults.reach("model.started", task_id)
-                transcript = await self._store.read_transcript(task_id, command.upto, command.chain)
                 request = ModelRequest(
                     task_id=task_id,
                     turn=command.turn,
                     attempt=command.attempt,
                     instructions=agent.instructions,
-                    transcript=transcript,
+                    transcript=begun,
                     tools=agent.schemas,
                 )
 
@@ -193,8 +201,8 @@ class TaskActivities:
 
     @contextlib.asynccontextmanager
     async def _edge(self, effect: EffectClass | None, heartbeat_timeout_s: float) -> AsyncIterator[None]:
-        """Heartbeat while the body runs, and classify whatever it raises."""
-        beating = asyncio.create_task(_heartbeat(heartbeat_timeout_s))
+        """Heartbeat thrice within the timeout while the body runs, and classify whatever it raises."""
+        beating = _Beating(min(HEARTBEAT_EVERY_S, heartbeat_timeout_s / 3))
         try:
             yield
         except asyncio.CancelledError as error:
@@ -220,11 +228,19 @@ def _summarised(call: ToolCall, problem: str | None, question: str | None) -> Ca
     )
 
 
-async def _heartbeat(timeout_s: float) -> None:
-    """Beat three times within the timeout, and at least every ten seconds.
+class _Beating:
+    """Heartbeats of the current activity, every `every_s` seconds until cancelled.
 
     The start counts as the first beat: one more would cost every short call a write in Temporal's database.
     """
-    while True:
-        await asyncio.sleep(min(HEARTBEAT_EVERY_S, timeout_s / 3))
+
+    def __init__(self, every_s: float) -> None:
+        self._every_s = every_s
+        self._timer = asyncio.get_running_loop().call_later(every_s, self._beat)
+
+    def _beat(self) -> None:
         activity.heartbeat()
+        self._timer = asyncio.get_running_loop().call_later(self._every_s, self._beat)
+
+    def cancel(self) -> None:
+        self._timer.cancel()

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy as ServerRetries
@@ -18,6 +18,8 @@ from perdure.core.ports import Execution
 from perdure.temporal.contracts import Flight, ModelInput, ModelOutput, ToolInput
 from perdure.temporal.failures import failure_of
 from perdure.temporal.outbox import Outbox
+
+ResultT = TypeVar("ResultT", ModelOutput, Execution)
 
 ONE_ATTEMPT = ServerRetries(maximum_attempts=1)
 """Every attempt is scheduled by the workflow, so that each is an event in the log with its number."""
@@ -91,17 +93,9 @@ class Flights:
         task.add_done_callback(landed)
 
     async def _model(self, command: CallModel, rows: tuple[LogEvent, ...]) -> None:
+        given = ModelInput(agent_id=self._agent_id, batch=self._batch(rows), command=command)
         try:
-            output = await workflow.execute_activity(
-                "invoke_llm",
-                ModelInput(agent_id=self._agent_id, batch=self._batch(rows), command=command),
-                task_queue=_queue_of(command),
-                result_type=ModelOutput,
-                start_to_close_timeout=timedelta(seconds=command.timeout_s),
-                heartbeat_timeout=timedelta(seconds=command.heartbeat_timeout_s),
-                retry_policy=ONE_ATTEMPT,
-                cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-            )
+            output = await _attempt("invoke_llm", given, ModelOutput)
         except ActivityError as error:
             self._model_failed(command, rows, failure_of(error))
             return
@@ -131,17 +125,9 @@ class Flights:
         )
 
     async def _tool(self, command: CallTool, rows: tuple[LogEvent, ...]) -> None:
+        given = ToolInput(agent_id=self._agent_id, batch=self._batch(rows), command=command)
         try:
-            output = await workflow.execute_activity(
-                "invoke_tool",
-                ToolInput(agent_id=self._agent_id, batch=self._batch(rows), command=command),
-                task_queue=_queue_of(command),
-                result_type=Execution,
-                start_to_close_timeout=timedelta(seconds=command.timeout_s),
-                heartbeat_timeout=timedelta(seconds=command.heartbeat_timeout_s),
-                retry_policy=ONE_ATTEMPT,
-                cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-            )
+            output = await _attempt("invoke_tool", given, Execution)
         except ActivityError as error:
             self._tool_failed(command, rows, failure_of(error))
             return
@@ -181,9 +167,20 @@ class Flights:
         return Batch(task_id=self._task_id, rows=rows, confirmed=self._outbox.confirmed)
 
 
-def _queue_of(command: CallModel | CallTool) -> str | None:
-    """Return the queue of an attempt that must run alone; None means the workflow's own."""
-    return quarantine_queue(workflow.info().task_queue) if command.quarantine else None
+async def _attempt(name: str, given: ModelInput | ToolInput, result: type[ResultT]) -> ResultT:
+    """Make one attempt; one that must run alone (R12) has a queue of its own."""
+    command = given.command
+    answer: ResultT = await workflow.execute_activity(
+        name,
+        given,
+        task_queue=quarantine_queue(workflow.info().task_queue) if command.quarantine else None,
+        result_type=result,
+        start_to_close_timeout=timedelta(seconds=command.timeout_s),
+        heartbeat_timeout=timedelta(seconds=command.heartbeat_timeout_s),
+        retry_policy=ONE_ATTEMPT,
+        cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+    )
+    return answer
 
 
 def now_ms() -> int:

@@ -7,7 +7,8 @@ The ledger is asked before the tool is called and told after; in between nothing
 - what was begun and returned is recorded even where the attempt is told to stop meanwhile: an outcome that is known
   must not become one that is in doubt.
 
-Nothing is tried again here. Retries belong to the workflow, which shows each as an attempt of its own.
+No call is tried again here. Retries belong to the workflow, which shows each as an attempt of its own. Only the
+recording of a result is, for a while: it is known, and nobody else knows it.
 """
 
 import asyncio
@@ -135,7 +136,7 @@ class LedgerExecutor:
             raise asyncio.CancelledError if stopped else error
         status, value = calling.result()
         faults.reach("tool.after_effect", request.tool, request.task_id)
-        recording = asyncio.create_task(self._record(request, call_id, status, value))
+        recording = asyncio.create_task(self._kept(request, call_id, status, value))
         stopped = await _ended(recording, hand_on=False) or stopped
         if stopped:
             if not recording.cancelled():
@@ -151,7 +152,7 @@ class LedgerExecutor:
     ) -> None:
         await asyncio.wait({calling})
         if not calling.cancelled() and calling.exception() is None:
-            await self._record(request, call_id, *calling.result())
+            await self._kept(request, call_id, *calling.result())
 
     def _leave(self, late: Coroutine[Any, Any, None]) -> None:
         """Let it go on by itself: nobody waits for it any more, and its failure leaves the call in doubt as it is."""
@@ -164,6 +165,17 @@ class LedgerExecutor:
                 task.exception()
 
         task.add_done_callback(noticed)
+
+    async def _kept(
+        self, request: EffectRequest, call_id: str, status: ResultStatus, value: JsonValue | Artifact
+    ) -> Execution:
+        """Record what the tool returned, offered again while the store does not answer: nobody else knows it."""
+        for _ in range(limits.RECORD_TRIES_MAX - 1):
+            try:
+                return await self._record(request, call_id, status, value)
+            except StoreUnavailable:
+                await self._sleep(limits.RECORD_PAUSE_S)
+        return await self._record(request, call_id, status, value)
 
     async def _record(
         self, request: EffectRequest, call_id: str, status: ResultStatus, value: JsonValue | Artifact

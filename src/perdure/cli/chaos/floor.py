@@ -24,13 +24,18 @@ class Cut:
 
 @dataclass(frozen=True)
 class Figures:
-    """A disturbed run in numbers. `above_floor_s` is what recovery cost; below 0 where work was not done again."""
+    """A disturbed run in numbers. `above_floor_s` is what recovery cost; below 0 where work was not done again.
+
+    `idle_kills` hit nobody who worked, `cut_calls` are the begun tool calls that kills cut off: both by chance, since
+    a schedule knows nothing of what runs.
+    """
 
     undisturbed_s: float
     disturbed_s: float
     destroyed_s: float
     kills: int
     idle_kills: int
+    cut_calls: int
 
     @property
     def floor_s(self) -> float:
@@ -52,6 +57,7 @@ def figures(undisturbed_s: float, evidence: Evidence) -> Figures:
         destroyed_s=round(sum(cut.lost_ms for _, found in cuts for cut in found) / 1000, 3),
         kills=len(cuts),
         idle_kills=sum(not found and not kill.busy for kill, found in cuts if kill.target != "temporal"),
+        cut_calls=sum(cut.index is not None for _, found in cuts for cut in found),
     )
 
 

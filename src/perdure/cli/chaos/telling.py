@@ -7,6 +7,7 @@ modes are there to be compared with, and their times are Temporal's.
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from perdure.cli.chaos.evidence import Evidence
@@ -61,6 +62,7 @@ def print_trial(tried: Tried) -> None:
     planned = len(evidence.plan)
     left = f" of {planned} planned (the task had ended)" if figures.kills < planned else ""
     print(f"\nkills       {figures.kills}{left}, {figures.idle_kills} of them hit nobody who worked")
+    print(f"cut off     {figures.cut_calls} tool calls that had begun")
     print(f"undisturbed {figures.undisturbed_s:.1f} s")
     print(f"destroyed   {figures.destroyed_s:.1f} s of work, done again")
     print(f"floor       {figures.floor_s:.1f} s")
@@ -71,12 +73,18 @@ def print_trial(tried: Tried) -> None:
 
 
 def print_sum(trials: Sequence[Tried]) -> None:
-    """Print one line for each trial, as the experiment was published: duplicates, idle kills, time and floor."""
+    """Print one line for each trial, then one for each mode, as the experiment was published."""
     if len(trials) > 1:
         print_table(
             "all trials",
             ("mode", "seed", "kills", "idle", "duplicates", "begun again", "seconds", "floor", "above", "broken"),
             (_row(tried) for tried in trials),
+            "none",
+        )
+        print_table(
+            "modes over the same seeds",
+            ("mode", "trials", "duplicates", "begun again", "idle kills", "seconds (min/median/max)", "floor (median)"),
+            (_mode_row(mode) for mode in mode_objects(trials)),
             "none",
         )
     print(f"\n{OTHERS}")
@@ -98,6 +106,36 @@ def _row(tried: Tried) -> tuple[object, ...]:
         f"{figures.above_floor_s:+.1f}",
         " ".join(tried.broken) or "-",
     )
+
+
+def _mode_row(mode: dict[str, Any]) -> tuple[object, ...]:
+    seconds = " / ".join(f"{mode[name]:.1f}" for name in ("least_s", "median_s", "most_s"))
+    told = "?" if mode["duplicates"] is None else mode["duplicates"]
+    counts = mode["trials"], told, mode["begun_again"], mode["idle_kills"]
+    return mode["mode"], *counts, seconds, f"{mode['floor_s']:.1f}"
+
+
+def mode_objects(trials: Sequence[Tried]) -> list[dict[str, Any]]:
+    """Return each mode's trials in one line: the published table. Duplicates are None without a probe."""
+    found = []
+    for mode in dict.fromkeys(tried.evidence.mode for tried in trials):
+        of = [tried for tried in trials if tried.evidence.mode == mode]
+        lasted = [tried.figures.disturbed_s for tried in of]
+        probed = all(tried.evidence.world is not None for tried in of)
+        found.append(
+            {
+                "mode": mode,
+                "trials": len(of),
+                "duplicates": sum(duplicates(tried.evidence) for tried in of) if probed else None,
+                "begun_again": sum(begun_again(tried.evidence) for tried in of),
+                "idle_kills": sum(tried.figures.idle_kills for tried in of),
+                "least_s": min(lasted),
+                "median_s": round(median(lasted), 3),
+                "most_s": max(lasted),
+                "floor_s": round(median(tried.figures.floor_s for tried in of), 3),
+            }
+        )
+    return found
 
 
 def duplicates(evidence: Evidence) -> int:
@@ -160,7 +198,9 @@ def sum_object(trials: Sequence[Tried]) -> dict[str, Any]:
         **figures_object(worst.figures),
         "kills": sum(tried.figures.kills for tried in trials),
         "idle_kills": sum(tried.figures.idle_kills for tried in trials),
+        "cut_calls": sum(tried.figures.cut_calls for tried in trials),
         "trials": len(trials),
+        "modes": mode_objects(trials),
         "broken": broken_in(trials),
     }
 
