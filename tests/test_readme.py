@@ -160,7 +160,7 @@ def test_the_chaos_fixture(tmp_path: Path) -> None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=240,
         )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     assert "1 passed" in done.stdout

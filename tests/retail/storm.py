@@ -1,16 +1,16 @@
 """Kills of whoever there is: a worker, the app with all its workers, or the embedded Temporal.
 
-The seed draws whom and when: a worker in half of the draws, else the app or Temporal. One kill follows the other
-after 2 to 4 seconds, at a moment that knows nothing of when calls begin and end. What is rare is worth waiting for: a
-moment at which no `once` call is open is passed over for a later one, up to the fourth second. So the moments inside
-the calls stay random, and most kills meet one.
+The seed shuffles whom and draws when. Of six kills in a row four take a worker, one the app and one Temporal, as if one
+of the processes were drawn. One follows the other after 2 to 4 seconds, at a moment that knows nothing of when calls
+begin and end. What is rare is worth waiting for: a moment at which no `once` call is open is passed over for a later
+one, up to the fourth second. So the moments inside the calls stay random, and most kills meet one.
 
 While the app is just starting, a kill of it or of its workers could hit nothing, and ends nobody's work: their interval
 begins when it is up. Temporal is killed meanwhile, too.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from random import Random
 
@@ -19,7 +19,7 @@ from tests.retail.keeper import Keeper
 from tests.retail.killing import Kill, Target, kill, open_at, open_calls
 from tests.retail.shop import ONCE_NAMES, Arrival, Shop, wall_ms
 
-TARGETS: tuple[Target, ...] = ("worker", "worker", "app", "temporal")
+TARGETS: tuple[Target, ...] = ("worker", "worker", "worker", "worker", "app", "temporal")
 INTERVAL_LOW_S, INTERVAL_HIGH_S = 2.0, 4.0
 FIRST_LOOK_S = 1.0
 """The first moment is drawn within this long after the interval's low end, the others leave room up to its high end."""
@@ -58,8 +58,7 @@ class Storm:
         """Kill again and again until it is over, or all kills are spent."""
         loop = asyncio.get_running_loop()
         since_s = loop.time()
-        while not self.spent:
-            target = self._random.choice(TARGETS)
+        for target in self._targets():
             if target != "temporal" and not self._keeper.up.is_set():
                 await self._keeper.up.wait()
                 since_s = loop.time()
@@ -75,6 +74,16 @@ class Storm:
                 moment_s = loop.time() + self._random.uniform(0.0, LOOK_AGAIN_S)
                 if loop.time() < latest_s < moment_s:
                     moment_s = latest_s
+
+    def _targets(self) -> Iterator[Target]:
+        """Give whom to kill next: shuffled, so that every few kills have all; a free draw may go without for long."""
+        while True:
+            hand = list(TARGETS)
+            self._random.shuffle(hand)
+            for target in hand:
+                if self.spent:
+                    return
+                yield target
 
     async def _tried(self, target: Target, *, anyway: bool) -> bool:
         """Kill if the target is there and a `once` call is open, or anyway; return whether somebody was killed."""
