@@ -280,8 +280,9 @@ REQUEST_BODY_S = 60.0
 REQUEST_DRAIN_S = 5.0
 """How long the rest of a body that is too large is read and dropped, so that its sender reads why and not a reset."""
 
-JSON_DEPTH_MAX = 64
-"""Containers within each other in one body. Real ones have ten; protobuf's parser and the stack end at a hundred."""
+JSON_DEPTH_MAX = 50
+"""Containers within each other in one body. Real ones have ten. Protobuf's parser ends at 100 levels, two for each of
+a data part's; Python's ends with its stack."""
 
 JSON_VALUES_MAX = 100_000
 """Values in one body. Each becomes an object of some 100 bytes, whatever it costs to send: two bytes, for a digit."""
