@@ -117,7 +117,7 @@ async def test_a_send_that_is_refused_keeps_no_configuration(bench: Bench) -> No
 async def test_p6_every_event_is_delivered_in_order_with_what_the_client_gave(bench: Bench, receiver: Receiver) -> None:
     """4.3.3: StreamResponses, token and credentials in their headers; the event's number names the delivery."""
     async with open_to_loopback(bench).app(bench.agent(say("yes"))) as app, desk(app) as client:
-        given = {"id": "mine", "token": "t-1", "authentication": {"scheme": "Bearer", "credentials": "c-1"}}
+        given: Json = {"id": "mine", "token": "t-1", "authentication": {"scheme": "Bearer", "credentials": "c-1"}}
         task = (await client.result("SendMessage", sending_to(receiver.url("/ok"), **given)))["task"]
         last = int(task["metadata"][URI]["generation"])
         await until(lambda: len(receiver.got("/ok")) >= last)
