@@ -98,9 +98,7 @@ def _of_status(response: httpx.Response) -> PerdureError | None:
     if status in GATEWAY:
         return Lost(f"HTTP {status}", reached=True)
     if status in UNKNOWN_CALLER:
-        return ConfigurationError(
-            "URL", f"{response.url} wants to know who asks (HTTP {status}); this client cannot say"
-        )
+        return ConfigurationError("PERDURE_TOKEN", f"HTTP {status} from {response.url}; set a token that it takes")
     return None
 
 
