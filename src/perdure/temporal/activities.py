@@ -87,9 +87,10 @@ class TaskActivities:
         async with self._edge(None, STORE_WRITE_HEARTBEAT_TIMEOUT_S):
             if given.look_up is not None:
                 return WriteOutput(known=await self._store.admission(given.batch.task_id, given.look_up))
-            faults.reach(f"{name}.before", given.batch.task_id)
+            concerns = (given.batch.task_id, *(message.message_id for message in given.batch.messages))
+            faults.reach(f"{name}.before", *concerns)
             await self._store.write(given.batch, self._now_ms())
-            faults.reach(f"{name}.after", given.batch.task_id)
+            faults.reach(f"{name}.after", *concerns)
         return WriteOutput()
 
     @activity.defn(name="invoke_llm")
