@@ -1,5 +1,6 @@
 """A2A 1.0, one row a test: how errors look, versions, the card, and what this server says that it does not offer."""
 
+import json
 from typing import Final
 
 import httpx
@@ -128,6 +129,23 @@ def test_a_body_that_is_no_json_is_refused(served: Served) -> None:
     assert (rpc["code"], rpc["data"][0]["reason"]) == (-32005, "CONTENT_TYPE_NOT_SUPPORTED")
     rest = served.house.client.post("/message:send", content=b"{}", headers=headers)
     assert (rest.status_code, rest.json()["error"]["details"][0]["reason"]) == (415, "CONTENT_TYPE_NOT_SUPPORTED")
+
+
+@pytest.mark.parametrize(
+    ("sent", "accepted", "answered"),
+    [
+        ("application/a2a+json", "*/*", "application/a2a+json"),
+        ("application/json", "*/*", "application/json"),
+        ("application/json", "application/a2a+json", "application/a2a+json"),
+    ],
+)
+def test_the_answer_is_of_the_media_type_that_the_client_speaks(
+    served: Served, sent: str, accepted: str, answered: str
+) -> None:
+    """11.1: `application/a2a+json` should be used; a client of 1.0.0, which had `application/json`, gets that."""
+    headers = {"Content-Type": sent, "Accept": accepted}
+    answer = served.house.client.post("/message:send", content=json.dumps(sending()), headers=headers)
+    assert (answer.status_code, answer.headers["Content-Type"]) == (200, answered)
 
 
 def test_a_body_that_is_broken_is_refused(served: Served) -> None:
