@@ -44,11 +44,27 @@ async def test_a_configuration_is_kept_sealed_and_returned_as_it_was_given(bench
         for _ in range(2):
             assert (await client.http.delete(place)).status_code == 200
         assert (await client.http.get(place)).status_code == 404
-        stored = b"".join(path.read_bytes() for path in bench.home.glob("store.db*"))
+        stored = b"".join(path.read_bytes() for path in bench.home.glob("store.db*") if path.is_file())
         assert b"mine" in stored
         assert b"hidden" not in stored
         assert b"example.org" not in stored
     assert (bench.home / "secrets.key").stat().st_mode & 0o077 == 0
+
+
+async def test_clients_of_0_3_keep_configurations_too(bench: Bench) -> None:
+    """In their words; the same configuration."""
+    async with bench.app(bench.agent(say("yes"))) as app, desk(app) as client:
+        task_id = (await client.send())["id"]
+        old = {"A2A_Version": "0.3"}
+        given: Json = {"id": "mine", "url": URL, "token": "hidden-2"}
+        params = {"taskId": task_id, "pushNotificationConfig": given}
+        set_ = await client.result("tasks/pushNotificationConfig/set", params, **old)
+        assert (set_["taskId"], set_["pushNotificationConfig"]) == (task_id, given)
+        named = {"id": task_id, "pushNotificationConfigId": "mine"}
+        assert await client.result("tasks/pushNotificationConfig/get", named, **old) == set_
+        assert await client.result("tasks/pushNotificationConfig/list", {"id": task_id}, **old) == [set_]
+        assert "error" not in await client.rpc("tasks/pushNotificationConfig/delete", named, **old)
+        assert await app.store.pushes.of_task(task_id) == ()
 
 
 REFUSED: list[tuple[str, Json, str]] = [

@@ -151,6 +151,7 @@ def _copy_key(source: Path, target: Path) -> None:
 def _copy_file(source: Path, target: Path) -> None:
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE))
     shutil.copyfile(source, target)
+    _sync(target)
 
 
 def _count(store: Path) -> tuple[int, int]:
