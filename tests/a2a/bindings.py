@@ -23,6 +23,9 @@ REQUESTS: Final[dict[str, Any]] = {
     "CancelTask": a2a_pb2.CancelTaskRequest,
     "SubscribeToTask": a2a_pb2.SubscribeToTaskRequest,
     "CreateTaskPushNotificationConfig": a2a_pb2.TaskPushNotificationConfig,
+    "GetTaskPushNotificationConfig": a2a_pb2.GetTaskPushNotificationConfigRequest,
+    "ListTaskPushNotificationConfigs": a2a_pb2.ListTaskPushNotificationConfigsRequest,
+    "DeleteTaskPushNotificationConfig": a2a_pb2.DeleteTaskPushNotificationConfigRequest,
     "GetExtendedAgentCard": a2a_pb2.GetExtendedAgentCardRequest,
 }
 
@@ -34,6 +37,9 @@ PATHS: Final = {
     "CancelTask": ("POST", "/tasks/{id}:cancel"),
     "SubscribeToTask": ("POST", "/tasks/{id}:subscribe"),
     "CreateTaskPushNotificationConfig": ("POST", "/tasks/{taskId}/pushNotificationConfigs"),
+    "GetTaskPushNotificationConfig": ("GET", "/tasks/{taskId}/pushNotificationConfigs/{id}"),
+    "ListTaskPushNotificationConfigs": ("GET", "/tasks/{taskId}/pushNotificationConfigs"),
+    "DeleteTaskPushNotificationConfig": ("DELETE", "/tasks/{taskId}/pushNotificationConfigs/{id}"),
     "GetExtendedAgentCard": ("GET", "/extendedAgentCard"),
 }
 
