@@ -98,8 +98,21 @@ def _of_status(response: httpx.Response) -> PerdureError | None:
     if status in GATEWAY:
         return Lost(f"HTTP {status}", reached=True)
     if status in UNKNOWN_CALLER:
-        return ConfigurationError("PERDURE_TOKEN", f"HTTP {status} from {response.url}; set a token that it takes")
-    return None
+        return ConfigurationError(
+            "PERDURE_TOKEN", f"HTTP {status}{_why(response)}; set a token that {response.url} takes"
+        )
+    why = _why(response)
+    return InvalidInput("refused", f"HTTP {status}{why}") if why and response.is_client_error else None
+
+
+def _why(response: httpx.Response) -> str:
+    """Return what the body says of its error, where it says it in the form of JSON-RPC or of HTTP+JSON."""
+    try:
+        said = response.json()
+    except ValueError:
+        return ""
+    error = said.get("error") if isinstance(said, dict) else None
+    return f": {error['message']}" if isinstance(error, dict) and isinstance(error.get("message"), str) else ""
 
 
 def _named(error: A2AError) -> tuple[str, str]:
