@@ -29,7 +29,7 @@ from perdure.core.state import TERMINAL
 from perdure.store import blobs, effect_ledger, key_rows, model_ledger, reading
 from perdure.store.backend import Backend, T
 from perdure.store.bodies import identifier
-from perdure.store.channel import WRITTEN, Channel, NoChannel
+from perdure.store.channel import Channel, NoChannel, written, written_in
 from perdure.store.drafts import Drafts
 from perdure.store.log_rows import check_batch, write_batch
 from perdure.store.message_rows import read_admission
@@ -70,20 +70,25 @@ class SqlStore:
         self._channel.listen(self._hear)
 
     def _hear(self, data: bytes) -> None:
-        if data == WRITTEN:
-            self._watcher.kick()
-        else:
+        task_ids = written_in(data)
+        if task_ids is None:
             self._drafts.hear(data)
+        for task_id in task_ids or ():
+            self._watcher.tell(task_id)
 
     # --- writes -------------------------------------------------------------------------------------------------
 
     async def _write(self, work: Callable[[Connection], T], *, synced: bool = True) -> T:
         result = await self._backend.write(work, synced=synced)
         faults.reach("store.committed")
-        self._watcher.kick()
-        for peer in self._channel.peers():
-            self._channel.send(peer, WRITTEN)
         return result
+
+    def _tell(self, batch: Batch) -> None:
+        """Tell those who follow a task, here and in other processes, that its log has grown."""
+        if batch.rows:
+            self._watcher.tell(batch.task_id)
+            for peer in self._channel.peers():
+                self._channel.send(peer, written([batch.task_id]))
 
     async def _begin(self, work: Callable[[Connection], T], begun: Callable[[T], bool], *, synced: bool) -> T:
         """Run a beginning, whose rows need not outlast a power cut before its end is recorded, synced.
@@ -108,6 +113,7 @@ class SqlStore:
                 write_batch(connection, task, batch, at_ms)
 
         await self._write(work)
+        self._tell(batch)
 
     async def begin_model(
         self, batch: Batch, run: int, turn: int, attempt: int, worker: str, at_ms: int
@@ -118,11 +124,13 @@ class SqlStore:
         nothing of the batch is written.
         """
         check_batch(batch)
-        return await self._begin(
+        recorded = await self._begin(
             lambda connection: model_ledger.begin_model(connection, batch, run, turn, attempt, worker, at_ms),
             lambda recorded: recorded is None,
             synced=attempt > 1,
         )
+        self._tell(batch)
+        return recorded
 
     async def record_reply(self, task_id: str, turn: int, attempt: int, reply: ModelReply, at_ms: int) -> RecordedReply:
         """Record a reply unless one is recorded; return the one that stands (P2)."""
@@ -137,12 +145,14 @@ class SqlStore:
         Raises `Fenced` or `KeyReused` when nothing may begin; then nothing of the batch is written.
         """
         check_batch(batch)
-        return await self._begin(
+        ledgered = await self._begin(
             lambda connection: effect_ledger.begin_effect(connection, batch, request, at_ms),
             lambda ledgered: ledgered.verdict == "begin",
             # Whether anything else was begun is what a resolution asks later (P3, P4); a read has nothing to resolve.
             synced=request.effect != "read" or request.attempt > 1,
         )
+        self._tell(batch)
+        return ledgered
 
     async def finish_effect(self, key: str, attempt: int, entry: Entry, at_ms: int) -> Ledgered:
         """Record a call's result unless an outcome is recorded; return what stands. On a closed key it is late."""
@@ -224,7 +234,8 @@ class SqlStore:
                 after = stored.event.number
                 if stored.event.kind == "task.status" and stored.event.data.get("state") in TERMINAL:
                     return
-            if not page and not await self._watcher.past(task_id, after):
+            # A page that is not full reached to the end of the log, as it was then.
+            if len(page) < limits.EVENTS_PER_PAGE_MAX and not await self._watcher.past(task_id, after):
                 return
 
     async def task(self, task_id: str) -> TaskRow | None:
