@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from perdure import App
 from perdure.a2a.keys import new_key
 from perdure.app.entry import EntrySettings, JwtSettings, entry_from_environment
+from perdure.app.offer import Offer
 from tests.a2a.desk import URL, Desk, Json
 from tests.temporal.bench import Bench
 
@@ -68,12 +69,12 @@ async def key_of(app: App, principal: str) -> str:
 
 @contextlib.asynccontextmanager
 async def door(
-    bench: Bench, agent: Any, entry: EntrySettings, *, worker: bool = True
+    bench: Bench, agent: Any, entry: EntrySettings, *, worker: bool = True, offer: Offer | None = None
 ) -> AsyncIterator[tuple[App, Desk]]:
     """Open an app whose door is locked so, and a client that shows nothing by itself."""
     bench.settings = replace(bench.settings, entry=entry)
     async with bench.app(agent, worker=worker) as app:
-        transport = httpx.ASGITransport(app.asgi(URL))
+        transport = httpx.ASGITransport(app.asgi(URL, offer=offer))
         headers = {"A2A-Version": "1.0"}
         async with httpx.AsyncClient(transport=transport, base_url=URL, headers=headers, timeout=30) as http:
             yield app, Desk(http)

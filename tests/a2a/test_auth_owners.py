@@ -157,3 +157,12 @@ def _shown(two: Two, name: str, method: str, params: Json, headers: Json) -> obj
     body = {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
     path, sent = ("/", body) if name == "jsonrpc" else (f"/tasks/{params.get('id', 'x')}:cancel", params)
     return httpx.post(two.house.url + path, json=sent, headers={**V1, **headers}).status_code
+
+
+def test_no_secret_is_in_what_the_server_says(two: Two) -> None:
+    """Refused callers are told in its log, and what they showed is not."""
+    refused = httpx.get(two.house.url + "/tasks", headers={"X-API-Key": two.alice["X-API-Key"][:-1]})
+    assert refused.status_code == 401
+    assert "a caller at 127.0.0.1 was refused" in (two.house.folder / "err").read_text()
+    secret = two.alice["X-API-Key"].split("_")[2]
+    assert secret[:-1] not in (two.house.folder / "err").read_text() + refused.text
