@@ -59,7 +59,8 @@ async def test_both_cards_are_signed_and_a_changed_one_is_not(bench: Bench, algo
         key = await key_of(app, "alice")
         extended = await client.result("GetExtendedAgentCard", {}, X_API_Key=key)
         _verify(extended, key_set)
-    for changed in ({"name": "mallory"}, {"securityRequirements": []}, {"description": ""}):
+    changes: list[Json] = [{"name": "mallory"}, {"securityRequirements": []}, {"description": ""}]
+    for changed in changes:
         with pytest.raises(InvalidSignaturesError):
             _verify({**card, **changed}, key_set)
 

@@ -50,7 +50,7 @@ async def test_a_good_token_names_its_principal(jwks: str, key_id: str) -> None:
 
 
 def _unsigned(**claims: Any) -> str:
-    return jwt.encode({"iss": ISSUER, "aud": AUDIENCE, "sub": "alice", "exp": NOW + 300, **claims}, None, "none")
+    return jwt.encode({"iss": ISSUER, "aud": AUDIENCE, "sub": "alice", "exp": NOW + 300, **claims}, "", "none")
 
 
 def _by_public_key() -> str:
