@@ -49,6 +49,16 @@ MESSAGE_PARTS_MAX = 64
 MESSAGE_ID_CHARS_MAX = 128
 """A client's message id is part of a primary key."""
 
+REFERENCES_PER_MESSAGE_MAX = 8
+REFERENCE_BYTES_MAX = 16 * KIB
+"""Tasks that a message refers to, and what is told of the answer of each: the model reads it in every turn."""
+
+REFERENCE_EVENTS_PER_READ = 50
+"""Events of a referenced task read at once, from its end, until its answer is found; it is among the last few."""
+
+REFERENCES_KEPT_MAX = 200
+"""Referenced tasks whose outcome a worker remembers, REFERENCE_BYTES_MAX each: an outcome never changes."""
+
 # --- queues -----------------------------------------------------------------------------------------------------
 INBOX_PENDING_MAX = 256
 """Messages waiting in one task. A sender who is further ahead than this is in a loop."""
@@ -259,6 +269,11 @@ CONTEXT_ID_CHARS_MAX = 128
 
 EVENT_NUMBER_DIGITS_MAX = 18
 """A number with more digits does not fit the store's integers."""
+
+VIEWS_KEPT_MAX = 100
+VIEWS_KEPT_EVENTS_MAX = 20_000
+"""Tasks that a server remembers as of their last event, and their events in all, at some hundred bytes each: a read
+then costs what is new in the log. The ones that were asked for longest ago go first."""
 
 LIST_PAGE_DEFAULT = 50
 LIST_PAGE_MAX = 100

@@ -28,6 +28,7 @@ from perdure.core.limits import (
 from perdure.core.ports import Execution, ModelPort, ModelRequest, RecordedReply, Store, ToolExecutor, ToolSchema
 from perdure.temporal.contracts import ModelInput, ModelOutput, ToolInput, WriteInput, WriteOutput
 from perdure.temporal.failures import as_application_error, classify
+from perdure.temporal.references import References
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ class TaskActivities:
         self._worker = worker
         self._now_ms = now_ms
         self._on_delta = on_delta
+        self._references = References(store)
         self._calls: dict[tuple[str, str], tuple[ToolCall, ...]] = {}
 
     def calls(self) -> list[Callable[..., object]]:
@@ -106,6 +108,7 @@ class TaskActivities:
             if recorded is None:
                 faults.reach("model.started", task_id)
                 transcript = await self._store.read_transcript(task_id, command.upto, command.chain)
+                transcript = await self._references.informed(task_id, transcript)
                 request = ModelRequest(
                     task_id=task_id,
                     turn=command.turn,
