@@ -3,7 +3,7 @@
 import pytest
 
 from perdure.a2a.extension import URI
-from perdure.core import limits
+from perdure.core import push_limits
 from perdure.testing import say
 from tests.a2a.desk import Json, desk
 from tests.a2a.pushing import create, open_to_loopback, sending_to, state_is
@@ -85,7 +85,7 @@ REFUSED: list[tuple[str, Json, str]] = [
     ("Create", {"url": "http://localhost:8000/"}, "INVALID_PARAMS"),
     ("Create", {"url": URL, "id": "a\nb"}, "INVALID_PARAMS"),
     ("Create", {"url": URL, "token": "a\r\nX: y"}, "INVALID_PARAMS"),
-    ("Create", {"url": URL, "token": "x" * (limits.PUSH_SECRET_CHARS_MAX + 1)}, "INVALID_PARAMS"),
+    ("Create", {"url": URL, "token": "x" * (push_limits.SECRET_CHARS_MAX + 1)}, "INVALID_PARAMS"),
     ("Create", {"url": URL, "authentication": {"scheme": "two words"}}, "INVALID_PARAMS"),
     ("Create", {"url": URL, "authentication": {"scheme": "Bearer", "credentials": "ü"}}, "INVALID_PARAMS"),
 ]
@@ -98,7 +98,7 @@ async def test_the_four_operations_refuse_what_is_wrong_and_keep_nothing_of_it(b
             method = f"{what}TaskPushNotificationConfig{'s' if what == 'List' else ''}"
             assert await client.reason(method, {"taskId": task_id, **params}) == reason, (what, params)
         assert await app.store.pushes.of_task(task_id) == ()
-        for number in range(limits.PUSH_CONFIGS_PER_TASK_MAX):
+        for number in range(push_limits.CONFIGS_PER_TASK_MAX):
             await create(client, task_id, URL, id=f"p-{number}")
         more = {"taskId": task_id, "url": URL}
         assert await client.reason("CreateTaskPushNotificationConfig", more) == "INVALID_PARAMS"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from perdure.core import limits
+from perdure.core import push_limits
 from perdure.core.errors import InvalidInput
 from perdure.core.pushes import Lease, PushConfig
 from perdure.store import SqlStore, open_store
@@ -117,7 +117,7 @@ async def test_those_that_fail_do_not_hide_the_others(store: SqlStore) -> None:
 
 async def test_a_task_has_so_many_and_no_more(store: SqlStore) -> None:
     task_id = await new_task(store)
-    for number in range(limits.PUSH_CONFIGS_PER_TASK_MAX):
+    for number in range(push_limits.CONFIGS_PER_TASK_MAX):
         await saved(store, task_id, f"p-{number}")
     with pytest.raises(InvalidInput, match="delete one"):
         await saved(store, task_id, "one-more")
