@@ -62,7 +62,8 @@ async def test_clients_of_0_3_keep_configurations_too(bench: Bench) -> None:
         assert (set_["taskId"], set_["pushNotificationConfig"]) == (task_id, given)
         named = {"id": task_id, "pushNotificationConfigId": "mine"}
         assert await client.result("tasks/pushNotificationConfig/get", named, **old) == set_
-        assert await client.result("tasks/pushNotificationConfig/list", {"id": task_id}, **old) == [set_]
+        listed = await client.rpc("tasks/pushNotificationConfig/list", {"id": task_id}, **old)
+        assert listed["result"] == [set_]
         assert "error" not in await client.rpc("tasks/pushNotificationConfig/delete", named, **old)
         assert await app.store.pushes.of_task(task_id) == ()
 
