@@ -1,10 +1,12 @@
 """A2A 1.0, one row a test: how errors look, versions, the card, and what this server says that it does not offer."""
 
 import json
-from typing import Final
+from typing import Any, Final
 
+import grpc
 import httpx
 import pytest
+from a2a.compat.v0_3 import a2a_v0_3_pb2, a2a_v0_3_pb2_grpc
 
 from tests.a2a.bindings import Refused, url_of
 from tests.a2a.specified import Ask, Served, sending
@@ -117,6 +119,16 @@ def test_no_version_is_0_3(served: Served) -> None:
         assert client.post("/", json=sent).json()["result"]["status"]["state"] == "completed"
         asked = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {}}
         assert client.post("/", json=asked).json()["error"]["data"][0]["reason"] == "VERSION_NOT_SUPPORTED"
+
+
+def test_no_version_is_0_3_on_grpc_too(served: Served) -> None:
+    """3.6.2, 10: the same port has 0.3's service."""
+    message = a2a_v0_3_pb2.Message(message_id="m-old", role=a2a_v0_3_pb2.ROLE_USER)
+    message.content.add(text="hi")
+    with grpc.insecure_channel(url_of(served.card, "GRPC")) as channel:
+        stub: Any = a2a_v0_3_pb2_grpc.A2AServiceStub
+        answer = stub(channel).SendMessage(a2a_v0_3_pb2.SendMessageRequest(request=message), timeout=30)
+    assert answer.task.status.state == a2a_v0_3_pb2.TASK_STATE_COMPLETED
 
 
 # --- bodies and the card ------------------------------------------------------------------------------------------
