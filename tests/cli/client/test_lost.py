@@ -168,6 +168,30 @@ def test_a_token_goes_to_whom_it_is_for_and_nobody_else(
     assert "secret-7" not in json.dumps(server.asked), "a server that asks for none is shown none"
 
 
+def artifact(name: str, text: str, **told: Any) -> Json:
+    named = {"artifactId": name, "parts": [{"text": text}]}
+    return {"artifactUpdate": {"taskId": "t-1", "contextId": "c-1", "artifact": named, "metadata": {URI: told}}}
+
+
+def test_the_answer_is_neither_a_draft_of_it_nor_what_a_tool_handed_over(capsys: pytest.CaptureFixture[str]) -> None:
+    one, two, three, *_ = whole_run()
+    steps = (
+        artifact("turn-1", "dra", kind="draft", turn=1, attempt=1),
+        artifact("turn-1-0", "a label", kind="tool.finished", generation="4", run=1, turn=1, tool="ship"),
+        artifact("turn-1", "whole", kind="model.answered", generation="5", run=1, turn=1),
+    )
+    ends = (update(6, "run.ended", end="answered"), update(7, "task.status", "COMPLETED"))
+    stream = Stream((task(0), one, two, three, *steps, *ends))
+    with stub(stream, stream) as server:
+        assert send(server.url) == 0
+        numbers, last, _ = outcome(capsys)
+        assert (numbers, last["answer"]) == ([1, 2, 3, None, 4, 5, 6, 7], "whole")
+        assert run_command(["send", server.url, "hi", "--key", "k"]) == 0
+    shown = capsys.readouterr().out
+    assert "    4  ship         hands over turn-1-0: a label\n    5  answer       whole\n" in shown
+    assert "dra" not in shown
+
+
 def test_what_a_server_writes_moves_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:
     said: dict[str, Any] = {
         "kind": "message",
