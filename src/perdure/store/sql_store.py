@@ -227,16 +227,18 @@ class SqlStore:
         process's event comes within a tenth of a second of its commit, and mostly at once.
         """
         self._listen()
-        while True:
-            page = await self.events_after(task_id, after, limits.EVENTS_PER_PAGE_MAX)
-            for stored in page:
-                yield stored
-                after = stored.event.number
-                if stored.event.kind == "task.status" and stored.event.data.get("state") in TERMINAL:
+        with self._watcher.following(task_id) as log:
+            while True:
+                log.told = False
+                page = await self.events_after(task_id, after, limits.EVENTS_PER_PAGE_MAX)
+                for stored in page:
+                    yield stored
+                    after = stored.event.number
+                    if stored.event.kind == "task.status" and stored.event.data.get("state") in TERMINAL:
+                        return
+                # A page that is not full reached to the end of the log, as it was then.
+                if len(page) < limits.EVENTS_PER_PAGE_MAX and not await log.past(after):
                     return
-            # A page that is not full reached to the end of the log, as it was then.
-            if len(page) < limits.EVENTS_PER_PAGE_MAX and not await self._watcher.past(task_id, after):
-                return
 
     async def task(self, task_id: str) -> TaskRow | None:
         """Return the task, or None. Its `last_number` is that of the contiguous log."""
