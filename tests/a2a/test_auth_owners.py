@@ -12,6 +12,7 @@ import grpc
 import httpx
 import pytest
 
+from perdure.core import limits
 from tests.a2a.bindings import BINDINGS, Binding, Refused
 from tests.a2a.house import V1, House, Json
 from tests.a2a.specified import Served, sending
@@ -166,3 +167,17 @@ def test_no_secret_is_in_what_the_server_says(two: Two) -> None:
     assert "a caller at 127.0.0.1 was refused" in (two.house.folder / "err").read_text()
     secret = two.alice["X-API-Key"].split("_")[2]
     assert secret[:-1] not in (two.house.folder / "err").read_text() + refused.text
+
+
+def test_a_body_that_is_too_large_is_told_over_a_real_connection(two: Two) -> None:
+    """The answer is read though the sender is still sending: what still comes is taken and dropped."""
+    large = b'{"message": "' + b"x" * limits.REQUEST_BYTES_MAX + b'"}'
+
+    def in_pieces() -> Iterator[bytes]:
+        for start in range(0, len(large), 100_000):
+            yield large[start : start + 100_000]
+
+    for content in (large, in_pieces()):
+        answer = httpx.post(two.house.url + "/message:send", content=content, headers={**V1, **two.alice}, timeout=30)
+        assert answer.status_code == 413
+        assert answer.json()["error"]["details"][0]["reason"] == "REQUEST_TOO_LARGE"
