@@ -49,6 +49,9 @@ def test_every_command_is_one_of_those_run_here() -> None:
         'perdure run agent:agent "What can you do?"',
         "perdure tasks",
         "perdure show TASK",
+        'perdure send http://127.0.0.1:8000 "Where is my order A-1?"',  # test_the_client_commands
+        "perdure tasks http://127.0.0.1:8000",
+        "perdure watch http://127.0.0.1:8000 TASK",
         'perdure chaos agent:agent "What can you do?" --every 0.5-1',  # test_the_chaos_commands
         "perdure chaos --experiment ten-steps --step-s 0.5 --every 0.5-1",
     ]
@@ -78,6 +81,27 @@ def test_the_shell_commands(tmp_path: Path) -> None:
     listed = run("perdure tasks --json", shop, home).stdout.splitlines()
     task_id = json.loads(listed[0])["task_id"]
     assert "invoke_llm" in run(f"perdure show {task_id}", shop, home).stdout
+
+
+@pytest.mark.slow
+def test_the_client_commands(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    run("perdure init shop", tmp_path, home)
+    send, tasks, watch = (command for command in commands() if "http://" in command)
+    environment = {**os.environ, "PERDURE_HOME": str(home)}
+    serve = [str(SCRIPTS / "perdure"), "serve", "agent:agent", "--port", "0"]
+    with subprocess.Popen(serve, cwd=tmp_path / "shop", env=environment, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            url = server.stdout.readline().split()[-1]
+            sent = run(send.replace("http://127.0.0.1:8000", url), tmp_path, home)
+            assert "Your order is a blender" in sent.stdout.splitlines()[-1]
+            task_id = sent.stderr.split()[-1]
+            assert task_id in run(tasks.replace("http://127.0.0.1:8000", url), tmp_path, home).stdout
+            watched = run(watch.replace("http://127.0.0.1:8000", url).replace("TASK", task_id), tmp_path, home)
+            assert watched.stdout == sent.stdout
+        finally:
+            server.terminate()
 
 
 @pytest.mark.slow

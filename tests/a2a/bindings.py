@@ -23,6 +23,9 @@ REQUESTS: Final[dict[str, Any]] = {
     "CancelTask": a2a_pb2.CancelTaskRequest,
     "SubscribeToTask": a2a_pb2.SubscribeToTaskRequest,
     "CreateTaskPushNotificationConfig": a2a_pb2.TaskPushNotificationConfig,
+    "GetTaskPushNotificationConfig": a2a_pb2.GetTaskPushNotificationConfigRequest,
+    "ListTaskPushNotificationConfigs": a2a_pb2.ListTaskPushNotificationConfigsRequest,
+    "DeleteTaskPushNotificationConfig": a2a_pb2.DeleteTaskPushNotificationConfigRequest,
     "GetExtendedAgentCard": a2a_pb2.GetExtendedAgentCardRequest,
 }
 
@@ -34,6 +37,9 @@ PATHS: Final = {
     "CancelTask": ("POST", "/tasks/{id}:cancel"),
     "SubscribeToTask": ("POST", "/tasks/{id}:subscribe"),
     "CreateTaskPushNotificationConfig": ("POST", "/tasks/{taskId}/pushNotificationConfigs"),
+    "GetTaskPushNotificationConfig": ("GET", "/tasks/{taskId}/pushNotificationConfigs/{id}"),
+    "ListTaskPushNotificationConfigs": ("GET", "/tasks/{taskId}/pushNotificationConfigs"),
+    "DeleteTaskPushNotificationConfig": ("DELETE", "/tasks/{taskId}/pushNotificationConfigs/{id}"),
     "GetExtendedAgentCard": ("GET", "/extendedAgentCard"),
 }
 
@@ -82,8 +88,8 @@ def _events(response: httpx.Response) -> Iterator[Json]:
 class JsonRpc:
     """JSON-RPC (A2A 9)."""
 
-    def __init__(self, card: Json) -> None:
-        self._http = httpx.Client(base_url=url_of(card, "JSONRPC"), timeout=WAIT_S)
+    def __init__(self, card: Json, wait_s: float = WAIT_S) -> None:
+        self._http = httpx.Client(base_url=url_of(card, "JSONRPC"), timeout=wait_s)
 
     def call(self, method: str, params: Json, **headers: str) -> Json:
         answer: Json = self._http.post("", json=_body(method, params), headers=_named(headers)).json()
@@ -116,8 +122,8 @@ def _result(answer: Json) -> Json:
 class HttpJson:
     """HTTP+JSON (A2A 11)."""
 
-    def __init__(self, card: Json) -> None:
-        self._http = httpx.Client(base_url=url_of(card, "HTTP+JSON"), timeout=WAIT_S)
+    def __init__(self, card: Json, wait_s: float = WAIT_S) -> None:
+        self._http = httpx.Client(base_url=url_of(card, "HTTP+JSON"), timeout=wait_s)
 
     def call(self, method: str, params: Json, **headers: str) -> Json:
         answer = self._http.send(self._request(method, params, headers))
@@ -160,7 +166,8 @@ class HttpJson:
 class Grpc:
     """gRPC (A2A 10)."""
 
-    def __init__(self, card: Json) -> None:
+    def __init__(self, card: Json, wait_s: float = WAIT_S) -> None:
+        self._wait_s = wait_s
         self._channel = grpc.insecure_channel(url_of(card, "GRPC"))
         stub: Any = a2a_pb2_grpc.A2AServiceStub
         self._stub = stub(self._channel)
@@ -169,6 +176,8 @@ class Grpc:
         try:
             answer = getattr(self._stub, method)(*self._given(method, params), **self._around(headers))
         except grpc.RpcError as error:
+            if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
+                raise
             raise _of_status(error) from error
         return MessageToDict(answer)
 
@@ -184,7 +193,7 @@ class Grpc:
 
     def _around(self, headers: dict[str, str]) -> Json:
         metadata = [(name.lower(), value) for name, value in _named(headers).items() if value]
-        return {"metadata": metadata, "timeout": WAIT_S}
+        return {"metadata": metadata, "timeout": self._wait_s}
 
     def close(self) -> None:
         self._channel.close()

@@ -37,17 +37,22 @@ class House:
         self.url = f"http://127.0.0.1:{self.port}"
         self.client = httpx.Client(base_url=self.url, headers=V1, timeout=WAIT_S)
         self._running: list[subprocess.Popen[bytes]] = []
-        (folder / "clerk.py").write_text(Path(__file__).with_name("clerk.txt").read_text())
+        for name in ("clerk", "keeper"):
+            (folder / f"{name}.py").write_text(Path(__file__).with_name(f"{name}.txt").read_text())
 
     # --- processes ----------------------------------------------------------------------------------------------
 
     def command(self, *words: str, **environment: str) -> "subprocess.Popen[bytes]":
         """Start a command in a session of its own."""
+        return self.start([*COMMAND, *words], **environment)
+
+    def start(self, words: list[str], **environment: str) -> "subprocess.Popen[bytes]":
+        """Start a process in a session of its own; it ends with the house."""
         given = {name: value for name, value in os.environ.items() if not name.startswith(("PERDURE", "TEMPORAL"))}
         mine = {"PERDURE_HOME": str(self.folder / "home"), "CLERK_WORLD": str(self.world), "PYTHONUNBUFFERED": "1"}
         with (self.folder / "out").open("a") as out, (self.folder / "err").open("a") as err:
             process = subprocess.Popen(
-                [*COMMAND, *words],
+                words,
                 cwd=self.folder,
                 env={**given, **mine, **environment},
                 stdout=out,

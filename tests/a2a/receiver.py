@@ -93,7 +93,7 @@ class Handler(BaseHTTPRequestHandler):
         try:
             self.send_response(status)
             if status == 307:
-                self.send_header("Location", f"http://127.0.0.1:{self.server.server_address[1]}/reached")
+                self.send_header("Location", f"http://{self.headers['Host']}/reached")
             self.send_header("Content-Length", "0")
             self.end_headers()
         except (BrokenPipeError, ConnectionResetError):

@@ -3,7 +3,7 @@
 import pytest
 
 from perdure.a2a.extension import URI
-from perdure.core import limits
+from perdure.core import push_limits
 from perdure.testing import say
 from tests.a2a.desk import Json, desk
 from tests.a2a.pushing import create, open_to_loopback, sending_to, state_is
@@ -44,11 +44,28 @@ async def test_a_configuration_is_kept_sealed_and_returned_as_it_was_given(bench
         for _ in range(2):
             assert (await client.http.delete(place)).status_code == 200
         assert (await client.http.get(place)).status_code == 404
-        stored = b"".join(path.read_bytes() for path in bench.home.glob("store.db*"))
+        stored = b"".join(path.read_bytes() for path in bench.home.glob("store.db*") if path.is_file())
         assert b"mine" in stored
         assert b"hidden" not in stored
         assert b"example.org" not in stored
     assert (bench.home / "secrets.key").stat().st_mode & 0o077 == 0
+
+
+async def test_clients_of_0_3_keep_configurations_too(bench: Bench) -> None:
+    """In their words; the same configuration."""
+    async with bench.app(bench.agent(say("yes"))) as app, desk(app) as client:
+        task_id = (await client.send())["id"]
+        old = {"A2A_Version": "0.3"}
+        given: Json = {"id": "mine", "url": URL, "token": "hidden-2"}
+        params = {"taskId": task_id, "pushNotificationConfig": given}
+        set_ = await client.result("tasks/pushNotificationConfig/set", params, **old)
+        assert (set_["taskId"], set_["pushNotificationConfig"]) == (task_id, given)
+        named = {"id": task_id, "pushNotificationConfigId": "mine"}
+        assert await client.result("tasks/pushNotificationConfig/get", named, **old) == set_
+        listed = await client.rpc("tasks/pushNotificationConfig/list", {"id": task_id}, **old)
+        assert listed["result"] == [set_]
+        assert "error" not in await client.rpc("tasks/pushNotificationConfig/delete", named, **old)
+        assert await app.store.pushes.of_task(task_id) == ()
 
 
 REFUSED: list[tuple[str, Json, str]] = [
@@ -69,7 +86,7 @@ REFUSED: list[tuple[str, Json, str]] = [
     ("Create", {"url": "http://localhost:8000/"}, "INVALID_PARAMS"),
     ("Create", {"url": URL, "id": "a\nb"}, "INVALID_PARAMS"),
     ("Create", {"url": URL, "token": "a\r\nX: y"}, "INVALID_PARAMS"),
-    ("Create", {"url": URL, "token": "x" * (limits.PUSH_SECRET_CHARS_MAX + 1)}, "INVALID_PARAMS"),
+    ("Create", {"url": URL, "token": "x" * (push_limits.SECRET_CHARS_MAX + 1)}, "INVALID_PARAMS"),
     ("Create", {"url": URL, "authentication": {"scheme": "two words"}}, "INVALID_PARAMS"),
     ("Create", {"url": URL, "authentication": {"scheme": "Bearer", "credentials": "ü"}}, "INVALID_PARAMS"),
 ]
@@ -82,7 +99,7 @@ async def test_the_four_operations_refuse_what_is_wrong_and_keep_nothing_of_it(b
             method = f"{what}TaskPushNotificationConfig{'s' if what == 'List' else ''}"
             assert await client.reason(method, {"taskId": task_id, **params}) == reason, (what, params)
         assert await app.store.pushes.of_task(task_id) == ()
-        for number in range(limits.PUSH_CONFIGS_PER_TASK_MAX):
+        for number in range(push_limits.CONFIGS_PER_TASK_MAX):
             await create(client, task_id, URL, id=f"p-{number}")
         more = {"taskId": task_id, "url": URL}
         assert await client.reason("CreateTaskPushNotificationConfig", more) == "INVALID_PARAMS"
@@ -117,7 +134,7 @@ async def test_a_send_that_is_refused_keeps_no_configuration(bench: Bench) -> No
 async def test_p6_every_event_is_delivered_in_order_with_what_the_client_gave(bench: Bench, receiver: Receiver) -> None:
     """4.3.3: StreamResponses, token and credentials in their headers; the event's number names the delivery."""
     async with open_to_loopback(bench).app(bench.agent(say("yes"))) as app, desk(app) as client:
-        given = {"id": "mine", "token": "t-1", "authentication": {"scheme": "Bearer", "credentials": "c-1"}}
+        given: Json = {"id": "mine", "token": "t-1", "authentication": {"scheme": "Bearer", "credentials": "c-1"}}
         task = (await client.result("SendMessage", sending_to(receiver.url("/ok"), **given)))["task"]
         last = int(task["metadata"][URI]["generation"])
         await until(lambda: len(receiver.got("/ok")) >= last)

@@ -10,7 +10,7 @@ from perdure.a2a.caller import Caller
 from perdure.a2a.extension import URI
 from perdure.a2a.push_configs import PushConfigs
 from perdure.app.offer import Offer
-from perdure.core import limits
+from perdure.core import push_limits
 from perdure.core.agent import RetryPolicy
 from perdure.testing import say
 from tests.a2a.desk import Desk, Json, desk
@@ -71,7 +71,7 @@ async def test_a_receiver_that_is_slow_for_ever_holds_up_nobody(bench: Bench, re
         sent["message"]["messageId"] = "m-2"
         other = (await client.result("SendMessage", sent))["task"]
         await until(lambda: state_is(app, other["id"], "mine", "done"))
-        async with asyncio.timeout(limits.PUSH_TIMEOUT_S / 2):
+        async with asyncio.timeout(push_limits.TIMEOUT_S / 2):
             await client.result("DeleteTaskPushNotificationConfig", {"taskId": task["id"], "id": "slow"})
     assert len(receiver.got("/slow")) <= 1
 
@@ -97,7 +97,7 @@ async def test_a_redirect_is_not_followed(bench: Bench, receiver: Receiver) -> N
     agent = bench.agent(say("yes"))
     async with open_to_loopback(bench).app(agent) as app, desk(app, SILENT) as client:
         task = await client.send()
-        async with delivering(app, "one", FAST, limits.PUSH_LEASE_S) as pushes:
+        async with delivering(app, "one", FAST, push_limits.LEASE_S) as pushes:
             await given_up(app, pushes, task["id"], receiver.url("/away"))
     assert [each.status for each in receiver.got("/away")] == [307] * FAST.attempts_max
     assert receiver.got("/reached") == []
@@ -121,7 +121,7 @@ async def test_one_that_fails_for_too_long_is_given_up_and_said_to_be(
     agent = bench.agent(say("yes"))
     async with open_to_loopback(bench).app(agent) as app, desk(app, SILENT) as client:
         task = await client.send()
-        async with delivering(app, "one", FAST, limits.PUSH_LEASE_S) as pushes:
+        async with delivering(app, "one", FAST, push_limits.LEASE_S) as pushes:
             await given_up(app, pushes, task["id"], receiver.url("/fail/6?hidden"))
             assert len(receiver.got("/fail/6?hidden")) == FAST.attempts_max
             await kept(pushes, task["id"], receiver.url("/ok"), "mine")
@@ -138,7 +138,7 @@ async def test_a_receiver_that_is_gone_is_given_up_at_once(bench: Bench, receive
     agent = bench.agent(say("yes"))
     async with open_to_loopback(bench).app(agent) as app, desk(app, SILENT) as client:
         task = await client.send()
-        async with delivering(app, "one", FAST, limits.PUSH_LEASE_S) as pushes:
+        async with delivering(app, "one", FAST, push_limits.LEASE_S) as pushes:
             await given_up(app, pushes, task["id"], receiver.url("/gone"))
     assert receiver.numbers("/gone") == [1]
 
@@ -149,7 +149,7 @@ async def test_a_name_that_leads_inside_is_refused_when_it_is_looked_up(
     """A resolver's short form of 127.0.0.1 is no address by itself: only what it leads to tells."""
     async with bench.app(bench.agent(say("yes"))) as app, desk(app, SILENT) as client:
         task = await client.send()
-        async with delivering(app, "one", FAST, limits.PUSH_LEASE_S) as pushes:
+        async with delivering(app, "one", FAST, push_limits.LEASE_S) as pushes:
             await given_up(app, pushes, task["id"], f"http://127.1:{receiver.port}/ok")
     assert receiver.got("/ok") == []
     assert "leads to 127.0.0.1, which is not public" in caplog.text
@@ -160,8 +160,8 @@ async def test_of_two_deliverers_one_delivers_and_the_other_goes_on(bench: Bench
     agent = bench.agent(*[say("yes")] * 4, after_answer="input_required")
     async with open_to_loopback(bench).app(agent) as app, desk(app, SILENT) as client:
         task = await client.send()
-        async with delivering(app, "two", FAST, limits.PUSH_LEASE_S) as second:
-            async with delivering(app, "one", FAST, limits.PUSH_LEASE_S) as first:
+        async with delivering(app, "two", FAST, push_limits.LEASE_S) as second:
+            async with delivering(app, "one", FAST, push_limits.LEASE_S) as first:
                 await kept(first, task["id"], receiver.url("/ok"), "mine")
                 reached = await follow_up(client, task["id"])
                 await until(lambda: receiver.numbers("/ok")[-1:] == [reached])
@@ -179,7 +179,7 @@ async def test_a_deliverer_whose_turn_was_taken_sends_nothing_more(bench: Bench,
         task = await client.send()
         found = await app.store.task(task["id"])
         assert found is not None
-        async with delivering(app, "one", FAST, limits.PUSH_LEASE_S) as pushes:
+        async with delivering(app, "one", FAST, push_limits.LEASE_S) as pushes:
             await kept(pushes, task["id"], receiver.url("/held"), "mine")
             (config,) = await app.store.pushes.of_task(task["id"])
             await app.store.pushes.delete(task["id"], "mine", 1)

@@ -1,9 +1,12 @@
 """A2A 1.0, one row a test: how errors look, versions, the card, and what this server says that it does not offer."""
 
-from typing import Final
+import json
+from typing import Any, Final
 
+import grpc
 import httpx
 import pytest
+from a2a.compat.v0_3 import a2a_v0_3_pb2, a2a_v0_3_pb2_grpc
 
 from tests.a2a.bindings import Refused, url_of
 from tests.a2a.specified import Ask, Served, sending
@@ -118,6 +121,16 @@ def test_no_version_is_0_3(served: Served) -> None:
         assert client.post("/", json=asked).json()["error"]["data"][0]["reason"] == "VERSION_NOT_SUPPORTED"
 
 
+def test_no_version_is_0_3_on_grpc_too(served: Served) -> None:
+    """3.6.2, 10: the same port has 0.3's service."""
+    message = a2a_v0_3_pb2.Message(message_id="m-old", role=a2a_v0_3_pb2.ROLE_USER)
+    message.content.add(text="hi")
+    with grpc.insecure_channel(url_of(served.card, "GRPC")) as channel:
+        stub: Any = a2a_v0_3_pb2_grpc.A2AServiceStub
+        answer = stub(channel).SendMessage(a2a_v0_3_pb2.SendMessageRequest(request=message), timeout=30)
+    assert answer.task.status.state == a2a_v0_3_pb2.TASK_STATE_COMPLETED
+
+
 # --- bodies and the card ------------------------------------------------------------------------------------------
 
 
@@ -128,6 +141,23 @@ def test_a_body_that_is_no_json_is_refused(served: Served) -> None:
     assert (rpc["code"], rpc["data"][0]["reason"]) == (-32005, "CONTENT_TYPE_NOT_SUPPORTED")
     rest = served.house.client.post("/message:send", content=b"{}", headers=headers)
     assert (rest.status_code, rest.json()["error"]["details"][0]["reason"]) == (415, "CONTENT_TYPE_NOT_SUPPORTED")
+
+
+@pytest.mark.parametrize(
+    ("sent", "accepted", "answered"),
+    [
+        ("application/a2a+json", "*/*", "application/a2a+json"),
+        ("application/json", "*/*", "application/json"),
+        ("application/json", "application/a2a+json", "application/a2a+json"),
+    ],
+)
+def test_the_answer_is_of_the_media_type_that_the_client_speaks(
+    served: Served, sent: str, accepted: str, answered: str
+) -> None:
+    """11.1: `application/a2a+json` should be used; a client of 1.0.0, which had `application/json`, gets that."""
+    headers = {"Content-Type": sent, "Accept": accepted}
+    answer = served.house.client.post("/message:send", content=json.dumps(sending()), headers=headers)
+    assert (answer.status_code, answer.headers["Content-Type"]) == (200, answered)
 
 
 def test_a_body_that_is_broken_is_refused(served: Served) -> None:

@@ -3,8 +3,11 @@
 import base64
 import re
 
+import grpc
+import httpx
 import pytest
 
+from tests.a2a.bindings import BINDINGS
 from tests.a2a.specified import Ask, Served, sending, state
 
 pytestmark = pytest.mark.slow
@@ -58,6 +61,21 @@ def test_returning_at_once_does_not_wait(ask: Ask, served: Served) -> None:
         assert ask.get(task)["id"] == task["id"]
     finally:
         served.house.hold.unlink()
+    served.house.until(lambda: state(ask.get(task)) == "COMPLETED", "the task is done")
+
+
+def test_a_client_that_leaves_a_wait_changes_nothing(ask: Ask, served: Served) -> None:
+    """3.2.2, 3.5.2: the task is not its connection's: it is there, works, and ends."""
+    context = f"c-left-{ask.name}"
+    served.house.hold.touch()
+    impatient = BINDINGS[ask.name](served.card, wait_s=3)
+    try:
+        with pytest.raises((httpx.TimeoutException, grpc.RpcError)):
+            impatient.call("SendMessage", sending("ship", contextId=context))
+        (task,) = ask.call("ListTasks", {"contextId": context})["tasks"]
+    finally:
+        served.house.hold.unlink()
+        impatient.close()
     served.house.until(lambda: state(ask.get(task)) == "COMPLETED", "the task is done")
 
 

@@ -17,6 +17,7 @@ LONG_S: Final = 4.0
 
 TEXTS: Final = {
     "tck-complete-task": "Hello from TCK",
+    "tck-message-response": "Direct message response",
     "tck-artifact-text": "Generated text content",
     "tck-stream-001": "Stream hello from TCK",
     "tck-stream-003": "Stream task lifecycle",
@@ -80,4 +81,5 @@ agent = Agent(
     tools=[hand_over],
     description="Does what the scenarios of the A2A conformance kit say.",
     on_unanswered="fail",
+    direct=lambda message: message.message_id.startswith("tck-message-response"),
 )

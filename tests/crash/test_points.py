@@ -22,7 +22,12 @@ TWICE = {
 }
 """Two deaths of one call: points that only a first death leads to."""
 
-ELSEWHERE = {"tool.checked", "tool.key_closed", "store.committed", "send.started", "send.shown", "push.taken"}
+ELSEWHERE = {
+    "tool.checked",
+    "tool.key_closed",
+    "store.committed",
+    *(point for point in POINTS if point.startswith(("send.", "push."))),
+}
 """Points that no first death reaches, one that is no task's own (`test_commits.py`), and a server's (`tests/a2a`)."""
 
 ONCE = dict.fromkeys((point for point in POINTS if point not in ELSEWHERE), CLASSES)

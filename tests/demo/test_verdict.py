@@ -204,7 +204,8 @@ def test_a_broken_promise_is_seen(name: str, what: str, broken: Break) -> None:
 
 
 def test_every_claim_of_the_verdict_is_broken_by_some_test() -> None:
-    broken = {name for name, _, _ in BREAKS} | {"get_order_once"}
+    over_a2a = {"server_killed_for_real", "told_over_a2a"}  # test_front_door.py breaks them
+    broken = {name for name, _, _ in BREAKS} | {"get_order_once"} | over_a2a
     assert {claim.__name__ for claim in (*verdict.ALWAYS, *verdict.SCRIPTED)} == broken
 
 

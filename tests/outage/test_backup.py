@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from perdure import App, Task
+from perdure.app.settings import SECRETS_FILE
 from perdure.core.ports import StoredEvent
 from perdure.core.state import TERMINAL
 from tests.outage.acting import PLACE
@@ -94,6 +95,18 @@ def test_nothing_is_overwritten_and_nothing_is_left_behind(tmp_path: Path, data:
     assert done.code == 1
     assert TEMPORAL in done.err
     assert {path.name for path in tmp_path.iterdir()} == {"data", "full"}
+
+
+def test_the_key_of_what_is_sealed_is_taken_along(tmp_path: Path, data: DataFolder) -> None:
+    data.home.mkdir()
+    for name in (STORE, TEMPORAL):
+        with sqlite3.connect(data.home / name) as connection:
+            connection.execute("CREATE TABLE tasks (terminal_number INTEGER)")
+        connection.close()
+    (data.home / SECRETS_FILE).write_text("a key")
+    assert data.perdure_now("backup", str(tmp_path / "new")).code == 0
+    copy = tmp_path / "new" / SECRETS_FILE
+    assert (copy.read_text(), stat.S_IMODE(copy.stat().st_mode)) == ("a key", 0o600)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ from perdure.core import limits
 
 # A string without an end ends with the body: so each byte is looked at once, whatever is sent.
 TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{},]', re.DOTALL)
+TOKENS_PER_VALUE: Final = 4
+"""A name, a text, a comma and a bracket: what is more of them than that is no JSON, and need not be read to its end."""
 
 
 async def read_body(headers: Headers, receive: Receive, bytes_max: int) -> bytes:
@@ -60,7 +62,7 @@ def check_shape(body: bytes) -> None:
     if b"\x00" in body:
         raise MalformedError("body: holds a zero byte; send JSON in UTF-8")
     depth, values = 0, 1
-    for token in TOKEN.finditer(body):
+    for seen, token in enumerate(TOKEN.finditer(body)):
         match body[token.start()]:
             case 0x5B | 0x7B:  # [ {
                 depth += 1
@@ -70,10 +72,10 @@ def check_shape(body: bytes) -> None:
             case 0x2C:  # ,
                 values += 1
             case _:
-                continue
+                pass
         if depth > limits.JSON_DEPTH_MAX:
             raise MalformedError(f"body: is nested deeper than {limits.JSON_DEPTH_MAX} levels; send it flatter")
-        if values > limits.JSON_VALUES_MAX:
+        if values > limits.JSON_VALUES_MAX or seen > TOKENS_PER_VALUE * limits.JSON_VALUES_MAX:
             raise MalformedError(f"body: has more than {limits.JSON_VALUES_MAX} values; send them as a file")
 
 

@@ -43,7 +43,10 @@ def agent_card(agent: Agent, url: str, offer: Offer) -> AgentCard:
             streaming=offer.streaming,
             push_notifications=offer.push_notifications,
             extended_agent_card=offer.extended_card,
-            extensions=[AgentExtension(uri=extension.URI, description=extension.DESCRIPTION, required=False)],
+            extensions=[
+                AgentExtension(uri=extension.URI, description=extension.DESCRIPTION, required=False),
+                *(AgentExtension(uri=uri, required=True) for uri in offer.requires),
+            ],
         ),
         default_input_modes=INPUT_MODES,
         default_output_modes=OUTPUT_MODES,

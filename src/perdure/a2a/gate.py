@@ -78,7 +78,7 @@ class Gate:
         check_shape(body)
         if _asks_for_stream(answer, body):
             self._porter.stream(held, name)
-        inner = Inner(body, receive, answer, credential, self._rules.recheck_s)
+        inner = Inner(body, receive, answer, credential, self._rules.bounds.credential_recheck_s)
         await self._app({**scope, "user": SimpleUser(name)} if name else scope, inner.receive, answer.send)
         await answer.end()
 

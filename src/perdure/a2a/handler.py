@@ -29,11 +29,16 @@ from a2a.types.a2a_pb2 import (
     Task,
     TaskPushNotificationConfig,
 )
-from a2a.utils.errors import PushNotificationNotSupportedError, UnsupportedOperationError
+from a2a.utils.errors import (
+    ExtensionSupportRequiredError,
+    PushNotificationNotSupportedError,
+    UnsupportedOperationError,
+)
 from a2a.utils.input_mode_validator import validate_input_modes
 
 from perdure.a2a.caller import caller_of, told_of
 from perdure.a2a.canceling import canceled
+from perdure.a2a.direct import as_message, wants_message
 from perdure.a2a.errors import RETRY_AFTER_S, ServiceUnavailableError, invalid, translating
 from perdure.a2a.listing import listed, unknown_state
 from perdure.a2a.push_configs import PushConfigs
@@ -88,32 +93,45 @@ class FrontDoor(RequestHandler):
         """Take the message in; return at once, or when the task rests (A2A 3.1.1, 3.2.2)."""
         with _telling(context), translating():
             wanted = _history_length(params.configuration)
-            self._refuse(params)
+            self._refuse(params, context)
             accepted = await self._accept(params, context)
             if params.configuration.return_immediately:
                 found = accepted.found
                 view = await self._reader.view(found)
             else:
                 view = await self._streams.until_rest(accepted.found, accepted.after)
-            return await self._reader.task(view, wanted)
+            task = await self._reader.task(view, wanted)
+            return (as_message(task) if wants_message(self._app.agent, params) else None) or task
 
     @validate_request_params
     async def on_message_send_stream(
         self, params: SendMessageRequest, context: ServerCallContext
-    ) -> AsyncGenerator[Task | Update, None]:
+    ) -> AsyncGenerator[Task | Message | Update, None]:
         """Take the message in and follow its task, from the event before the message (A2A 3.1.2)."""
         with _telling(context), translating():
             self._refuse_without_streaming()
             wanted = _history_length(params.configuration)
-            self._refuse(params)
+            self._refuse(params, context)
             accepted = await self._accept(params, context)
+            if wants_message(self._app.agent, params):
+                answered = await self._streams.until_rest(accepted.found, accepted.after)
+                message = as_message(await self._reader.task(answered, 0))
+                if message is not None:
+                    yield message
+                    return
             view = await self._reader.view(accepted.found, accepted.after)
             async with aclosing(self._streams.follow(view, told_of(context), wanted)) as updates:
                 async for update in updates:
                     yield update
 
-    def _refuse(self, params: SendMessageRequest) -> None:
+    def _refuse(self, params: SendMessageRequest, context: ServerCallContext) -> None:
         validate_input_modes(params.message, self._card)
+        for each in self._card.capabilities.extensions:
+            if each.required and each.uri not in context.requested_extensions:
+                raise ExtensionSupportRequiredError(
+                    message=f"A2A-Extensions: must name {each.uri}, which this agent requires",
+                    data={"extension": each.uri},
+                )
         if params.configuration.HasField("task_push_notification_config"):
             given = params.configuration.task_push_notification_config
             self._pushing.check(given, "configuration.taskPushNotificationConfig.")

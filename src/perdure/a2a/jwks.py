@@ -43,8 +43,8 @@ class KeySet:
         """
         found = self._known(key_id, algorithm)
         age_s = self._age_s(self._fetched_s)
-        if (found is None or age_s >= limits.JWKS_FRESH_S) and self._may_try():
-            async with self._fetching:
+        if (found is None or age_s >= limits.JWKS_FRESH_S) and (self._may_try() or self._fetching.locked()):
+            async with self._fetching:  # whoever comes while a set is fetched waits for that one
                 if self._may_try():
                     await self._renew()
             found = self._known(key_id, algorithm)

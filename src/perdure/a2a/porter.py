@@ -29,7 +29,6 @@ class Rules:
 
     authenticators: Sequence[Authenticator] = ()
     bounds: EntryLimits = field(default_factory=EntryLimits)
-    recheck_s: float = limits.CREDENTIAL_RECHECK_S
     now_s: Callable[[], float] = time.monotonic
 
 

@@ -16,7 +16,7 @@ import socket
 from collections.abc import Iterator, Sequence
 from urllib.parse import SplitResult, urlsplit
 
-from perdure.core import limits
+from perdure.core import push_limits
 from perdure.core.errors import InvalidInput, Unavailable
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -30,8 +30,8 @@ _INSIDE = (".localhost", ".local", ".internal")
 
 def checked_url(field: str, url: str, allowed: Sequence[Network] = ()) -> SplitResult:
     """Return a webhook's URL in its parts; raises `InvalidInput` for what is none, or goes inside by what it says."""
-    if not 0 < len(url) <= limits.PUSH_URL_CHARS_MAX:
-        raise InvalidInput(field, f"must have 1 to {limits.PUSH_URL_CHARS_MAX} characters")
+    if not 0 < len(url) <= push_limits.URL_CHARS_MAX:
+        raise InvalidInput(field, f"must have 1 to {push_limits.URL_CHARS_MAX} characters")
     if any(ord(character) not in _PRINTABLE for character in url):
         raise InvalidInput(field, "holds a space, a control or a non-ASCII character; escape it, names as punycode")
     try:

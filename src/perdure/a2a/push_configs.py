@@ -35,7 +35,7 @@ from perdure.a2a.sending import Accepted
 from perdure.a2a.tasks import Found, TaskReader
 from perdure.app.app import App
 from perdure.app.clock import now_ms
-from perdure.core import limits
+from perdure.core import push_limits
 from perdure.core.digests import digest
 from perdure.core.pushes import PushConfig
 
@@ -109,14 +109,14 @@ class PushConfigs:
     def check(self, given: TaskPushNotificationConfig, prefix: str) -> None:
         """Raise for what could not be delivered to; fields are named with `prefix` before them."""
         if given.id and not _is_id(given.id):
-            raise invalid(f"{prefix}id", f"must have at most {limits.PUSH_ID_CHARS_MAX} visible ASCII characters")
+            raise invalid(f"{prefix}id", f"must have at most {push_limits.ID_CHARS_MAX} visible ASCII characters")
         checked_url(f"{prefix}url", given.url, self._app.settings.push_networks)
         authentication = given.authentication
         for field, secret in (("token", given.token), ("authentication.credentials", authentication.credentials)):
-            if len(secret) > limits.PUSH_SECRET_CHARS_MAX or not _VISIBLE.fullmatch(secret) or secret != secret.strip():
+            if len(secret) > push_limits.SECRET_CHARS_MAX or not _VISIBLE.fullmatch(secret) or secret != secret.strip():
                 raise invalid(
                     f"{prefix}{field}",
-                    f"must fit a header: at most {limits.PUSH_SECRET_CHARS_MAX} visible ASCII characters",
+                    f"must fit a header: at most {push_limits.SECRET_CHARS_MAX} visible ASCII characters",
                 )
         if given.HasField("authentication") and not _SCHEME.fullmatch(authentication.scheme):
             raise invalid(f"{prefix}authentication.scheme", "must name an HTTP authentication scheme, as in Bearer")
@@ -152,4 +152,4 @@ def target_of(seals: Seals, kept: PushConfig) -> Target:
 
 
 def _is_id(text: str) -> bool:
-    return 0 < len(text) <= limits.PUSH_ID_CHARS_MAX and text.isascii() and text.isprintable()
+    return 0 < len(text) <= push_limits.ID_CHARS_MAX and text.isascii() and text.isprintable()

@@ -9,8 +9,8 @@ whose turn it is to deliver (`push_lease.py`). A round looks at those and starts
 
 Killed between 2 and 3, the next deliverer sends the same again: at least once, under the same delivery id. A
 configuration that is deleted meanwhile gets nothing more than what was on its way. A receiver that fails holds up its
-own configuration only; one that is slow for ever is cut off at PUSH_TIMEOUT_S, and gives its place to others after each
-PUSH_SLICE_S. One that fails for about a day is given up, which the log of this process says.
+own configuration only; one that is slow for ever is cut off at TIMEOUT_S, and gives its place to others after each
+SLICE_S. One that fails for about a day is given up, which the log of this process says.
 
 Refused: deliveries as activities of the task's workflow. They would have to be scheduled by it, and a task that waits
 for a person, or has ended, would be kept alive by a receiver that does not answer.
@@ -37,7 +37,7 @@ from perdure.a2a.push_posting import Outcome, Target
 from perdure.a2a.tasks import Found, TaskReader
 from perdure.a2a.translate import TaskView, Update
 from perdure.app.clock import now_ms
-from perdure.core import faults, limits
+from perdure.core import faults, push_limits
 from perdure.core.agent import RetryPolicy
 from perdure.core.errors import Diverged, StoreUnavailable
 from perdure.core.failure import Failure
@@ -51,9 +51,9 @@ Key = tuple[str, str]
 Post = Callable[[Target, bytes, str], Awaitable[Outcome]]
 
 RETRIES: Final = RetryPolicy(
-    attempts_max=limits.PUSH_ATTEMPTS_MAX,
-    first_ms=limits.PUSH_BACKOFF_FIRST_MS,
-    delay_max_ms=limits.PUSH_BACKOFF_MAX_MS,
+    attempts_max=push_limits.ATTEMPTS_MAX,
+    first_ms=push_limits.BACKOFF_FIRST_MS,
+    delay_max_ms=push_limits.BACKOFF_MAX_MS,
 )
 
 
@@ -104,7 +104,7 @@ class Deliverer:
                 try:
                     pause_s, told = await self._round(), False
                 except StoreUnavailable as error:
-                    pause_s = limits.PUSH_IDLE_S
+                    pause_s = push_limits.IDLE_S
                     if not told:
                         _log.warning("push notifications wait for the store: %s", error)
                     told = True
@@ -124,25 +124,25 @@ class Deliverer:
         if not pulse.active:
             if not self._under_way:
                 await self._means.turn.give_up(pulse.lease)
-            return limits.PUSH_IDLE_S
+            return push_limits.IDLE_S
         if not await self._means.turn.hold(pulse.lease):
             await self._cut_off()
             self._revision = -1
-            return limits.PUSH_BEAT_S / 4
+            return push_limits.BEAT_S / 4
         if time.monotonic() >= self._calm_until_s and (pulse.revision != self._revision or self._is_time()):
             await self._begin(pulse)
-        return limits.PUSH_POLL_S
+        return push_limits.POLL_S
 
     def _is_time(self) -> bool:
         return self._wake_at_ms is not None and now_ms() >= self._wake_at_ms
 
     async def _begin(self, pulse: Pulse) -> None:
-        due = await self._pushes.due(self._means.key_id, now_ms(), 2 * limits.PUSH_AT_ONCE_MAX)
+        due = await self._pushes.due(self._means.key_id, now_ms(), 2 * push_limits.AT_ONCE_MAX)
         self._revision, self._wake_at_ms = pulse.revision, due.wake_at_ms
         for config in due.configs:
             key = _key(config)
-            full = len(self._under_way) >= limits.PUSH_AT_ONCE_MAX
-            half = config.attempts > 0 and len(self._failing) >= limits.PUSH_AT_ONCE_MAX // 2
+            full = len(self._under_way) >= push_limits.AT_ONCE_MAX
+            half = config.attempts > 0 and len(self._failing) >= push_limits.AT_ONCE_MAX // 2
             if key in self._under_way or full or half:
                 continue
             if config.attempts > 0:
@@ -158,7 +158,7 @@ class Deliverer:
         self._kick.set()
         error = None if ended.cancelled() else ended.exception()
         if error is not None:  # what was taken may not be written down: sending on would only repeat it
-            self._calm_until_s = time.monotonic() + limits.PUSH_IDLE_S
+            self._calm_until_s = time.monotonic() + push_limits.IDLE_S
         if isinstance(error, StoreUnavailable):
             _log.warning("a push of task %s waits for the store: %s", key[0], error)
         elif error is not None:
@@ -175,7 +175,7 @@ class Deliverer:
 
     async def _deliver(self, config: PushConfig) -> None:
         """Deliver what there is for one configuration, until one fails or its time is over."""
-        over_s = time.monotonic() + limits.PUSH_SLICE_S
+        over_s = time.monotonic() + push_limits.SLICE_S
         while True:
             now = await self._one(config)
             if now is None or not await self._pushes.settle(config, now, self._means.turn.holder):
@@ -266,7 +266,7 @@ class _Views:
 
     def _keep(self, config: PushConfig, view: TaskView) -> None:
         self._kept[_key(config)] = view
-        if len(self._kept) > limits.PUSH_VIEWS_KEPT_MAX:
+        if len(self._kept) > push_limits.VIEWS_KEPT_MAX:
             self._kept.popitem(last=False)
 
 

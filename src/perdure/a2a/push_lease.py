@@ -1,7 +1,7 @@
 """Whose turn it is to deliver: of all servers over a store exactly one, or for a moment none.
 
 The holder counts a beat up in the store. Another server takes the lease when it has looked at the same beat for
-PUSH_LEASE_S, by its own clock; the holder counts the same time from before it wrote its latest beat, by its own. So the
+LEASE_S, by its own clock; the holder counts the same time from before it wrote its latest beat, by its own. So the
 holder's time is over first, whatever their clocks say and however long a write took: a holder that was stopped, or that
 the store does not answer, knows by itself that its turn may be another's. What it writes down is refused then, too
 (`core/pushes.py`).
@@ -9,14 +9,14 @@ the store does not answer, knows by itself that its turn may be another's. What 
 
 import time
 
-from perdure.core import limits
+from perdure.core import push_limits
 from perdure.core.pushes import Lease, PushStore
 
 
 class Turn:
     """This process's part in the lease of one key."""
 
-    def __init__(self, store: PushStore, key_id: str, holder: str, lease_s: float = limits.PUSH_LEASE_S) -> None:
+    def __init__(self, store: PushStore, key_id: str, holder: str, lease_s: float = push_limits.LEASE_S) -> None:
         self.holder = holder
         self._store = store
         self._key_id = key_id
@@ -36,7 +36,7 @@ class Turn:
         if standing != self._seen:
             self._seen, self._seen_at_s = standing, now_s
         if standing.holder == self.holder:
-            if now_s < self._until_s - self._lease_s + limits.PUSH_BEAT_S:
+            if now_s < self._until_s - self._lease_s + push_limits.BEAT_S:
                 return True
         elif standing.holder and now_s < self._seen_at_s + self._lease_s:
             self._until_s = 0.0

@@ -5,7 +5,7 @@ token, its credentials; and the delivery's own id, the same for every try, so th
 
 The name is looked up within the attempt, checked, and connected to as it was checked; no redirect is followed, no
 proxy of this process's environment is asked: either would lead elsewhere. An attempt is bounded as a whole, so that a
-receiver that is slow for ever costs PUSH_TIMEOUT_S and no more.
+receiver that is slow for ever costs TIMEOUT_S and no more.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 import httpcore
 
 from perdure.a2a.push_addresses import Network, looked_up, refuse_inside
-from perdure.core import limits
+from perdure.core import limits, push_limits
 from perdure.core.errors import InvalidInput, Unavailable
 
 CONTENT_TYPE: Final = "application/a2a+json"
@@ -68,13 +68,13 @@ class Outcome(NamedTuple):
 class Poster:
     """Sends notifications; keeps connections to those who take several."""
 
-    def __init__(self, allowed: Sequence[Network], timeout_s: float = limits.PUSH_TIMEOUT_S) -> None:
+    def __init__(self, allowed: Sequence[Network], timeout_s: float = push_limits.TIMEOUT_S) -> None:
         self._timeout_s = timeout_s
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=ssl.create_default_context(),
-            max_connections=limits.PUSH_AT_ONCE_MAX,
-            max_keepalive_connections=limits.PUSH_AT_ONCE_MAX,
-            keepalive_expiry=limits.PUSH_TIMEOUT_S,
+            max_connections=push_limits.AT_ONCE_MAX,
+            max_keepalive_connections=push_limits.AT_ONCE_MAX,
+            keepalive_expiry=push_limits.TIMEOUT_S,
             network_backend=_Outside(allowed),
         )
 
@@ -101,7 +101,7 @@ class Poster:
             size = 0
             async for piece in answer.aiter_stream():
                 size += len(piece)
-                if size > limits.PUSH_ANSWER_BYTES_MAX:
+                if size > push_limits.ANSWER_BYTES_MAX:
                     break
         if answer.status in _TAKEN:
             return Outcome()
@@ -137,7 +137,7 @@ class _Outside(httpcore.AsyncNetworkBackend):
         failed: Exception = Unavailable(f"the name {host!r} leads nowhere")
         for address in addresses:
             with contextlib.suppress(httpcore.ConnectError, httpcore.ConnectTimeout):
-                return await self._net.connect_tcp(str(address), port, limits.PUSH_CONNECT_TIMEOUT_S)
+                return await self._net.connect_tcp(str(address), port, push_limits.CONNECT_TIMEOUT_S)
             failed = Unavailable(f"nobody answers at port {port}")
         raise failed
 

@@ -19,11 +19,10 @@ from typing import Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from perdure.app.settings import SECRETS_KEY, Settings
+from perdure.app.settings import SECRETS_FILE, SECRETS_KEY, Settings
 from perdure.core.errors import ConfigurationError, Diverged
 from perdure.temporal.private_files import FILE_MODE, private_folder, tighten
 
-FILE_NAME: Final = "secrets.key"
 KEY_BYTES: Final = 32
 """AES-256."""
 
@@ -51,7 +50,7 @@ class Seals:
         except InvalidTag as error:
             raise Diverged(
                 f"what is stored of push configuration {'/'.join(names)} does not open under key {self.key_id}; "
-                f"give the {SECRETS_KEY} or the file {FILE_NAME} that it was sealed with, or create it again"
+                f"give the {SECRETS_KEY} or the file {SECRETS_FILE} that it was sealed with, or create it again"
             ) from error
 
 
@@ -68,7 +67,7 @@ def seals_of(settings: Settings) -> Seals | None:
         return Seals(_decoded(SECRETS_KEY, settings.secrets_key.get_secret_value()))
     if not settings.store_url.startswith("sqlite:"):
         return None
-    path = settings.home / FILE_NAME
+    path = settings.home / SECRETS_FILE
     try:
         private_folder(settings.home, os.getuid())
         tighten(path, os.getuid())

@@ -6,7 +6,8 @@ binding says it in its way. The codes are of the range that JSON-RPC leaves to s
 
 from collections.abc import Mapping
 
-from a2a.server.request_handlers.response_helpers import build_error_response
+from a2a.server.jsonrpc_models import JSONRPCError
+from a2a.server.request_handlers.response_helpers import EXCEPTION_MAP, build_error_response
 from a2a.utils import errors as sdk
 from a2a.utils.error_handlers import build_rest_error_payload
 from starlette.responses import JSONResponse
@@ -54,6 +55,7 @@ def _register(kind: type[RefusedError], code: int, http: int, status: str, reaso
     sdk.A2A_ERROR_REASONS[kind] = reason
     sdk.A2A_REASON_TO_ERROR.setdefault(reason, kind)
     sdk.JSON_RPC_ERROR_CODE_MAP[kind] = code
+    EXCEPTION_MAP[kind] = JSONRPCError
 
 
 _register(UnauthenticatedError, -32061, 401, "UNAUTHENTICATED", "UNAUTHENTICATED")

@@ -42,10 +42,8 @@ from perdure.app.offer import Offer
 from perdure.core import limits
 from perdure.core.errors import ConfigurationError
 
-OPTIONS: Final = (
-    ("grpc.so_reuseport", 0),  # a port that is taken is an error, not a second listener
-    ("grpc.max_receive_message_length", limits.REQUEST_BYTES_MAX),
-)
+ONE_LISTENER: Final = ("grpc.so_reuseport", 0)
+"""A port that is taken is an error, not a second listener."""
 
 
 class CallerFromMetadata(GrpcServerCallContextBuilder):
@@ -115,9 +113,10 @@ class _Servicer03(CompatGrpcHandler):
 class GrpcDoor:
     """A gRPC server on an address that is taken at once, so that the card can name its port; opened later."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, bytes_max: int = limits.REQUEST_BYTES_MAX) -> None:
         self._gate = RpcGate(_abort)
-        self._server = grpc.aio.server(interceptors=(self._gate,), options=OPTIONS)
+        options = (ONE_LISTENER, ("grpc.max_receive_message_length", bytes_max))
+        self._server = grpc.aio.server(interceptors=(self._gate,), options=options)
         try:
             self.port: int = self._server.add_insecure_port(f"{host}:{port}")
         except RuntimeError as error:

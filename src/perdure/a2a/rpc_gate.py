@@ -103,11 +103,12 @@ class RpcGate(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # it comes wit
         self, items: AsyncGenerator[Any, None], credential: Credential | None, context: Any
     ) -> AsyncGenerator[Any, None]:
         """Yield the items; when the credential is no more, end the call saying so."""
+        patience_s = None if credential is None else self._porter.rules.bounds.credential_recheck_s
         while True:
             coming = asyncio.ensure_future(anext(items, None))
             try:
                 while not coming.done():
-                    await asyncio.wait({coming}, timeout=None if credential is None else self._porter.rules.recheck_s)
+                    await asyncio.wait({coming}, timeout=patience_s)
                     if not coming.done() and credential is not None:
                         await self._refuse_when_over(credential, context)
                 item = coming.result()

@@ -30,7 +30,7 @@ from perdure.app.clock import now_ms
 from perdure.core import faults, limits
 from perdure.core.content import Lane, Message
 from perdure.core.digests import safe_text
-from perdure.core.errors import InvalidInput, MessageConflict, StoreUnavailable
+from perdure.core.errors import InvalidInput, MessageConflict, StoreUnavailable, TaskClosed
 from perdure.core.log import Batch
 from perdure.temporal.admissible import message_digest
 from perdure.temporal.contracts import InboxItem
@@ -65,6 +65,7 @@ class Sending:
     async def _first(self, request: SendMessageRequest, caller: Caller) -> Accepted:
         key = _key(request, caller)
         task_id, context_id = fresh_ids() if key is None else derived_ids(caller.principal, self._app.agent.id, key)
+        faults.reach("send.arrived", task_id, request.message.message_id)
         named = request.message.context_id
         if named:
             context_id = _context_id(named)
@@ -77,10 +78,10 @@ class Sending:
             await self._app.client.start(start)
         except InvalidInput:
             return await self._again(task_id, context_id, message, caller)
-        faults.reach("send.started", task_id)
+        faults.reach("send.started", task_id, message.message_id)
         found = Found(header_of(start), created_at_ms=now_ms(), messages=start.messages)
         await self._show(found)
-        faults.reach("send.shown", task_id)
+        faults.reach("send.shown", task_id, message.message_id)
         return Accepted(found, after=0)
 
     async def _show(self, found: Found) -> None:
@@ -109,6 +110,7 @@ class Sending:
 
     async def _to_task(self, request: SendMessageRequest, caller: Caller) -> Accepted:
         given = request.message
+        faults.reach("send.arrived", given.task_id, given.message_id)
         found = await self._reader.find(given.task_id, caller)
         if given.context_id and given.context_id != found.header.context_id:
             raise invalid("message.contextId", f"is not that of task {given.task_id!r}; leave it out or give that one")
@@ -117,7 +119,14 @@ class Sending:
             return await self._known(found, message)
         fields = extension.asked(given.metadata)
         item = InboxItem(message=message, lane=_lane(fields), answers=True, help_id=_help_id(fields))
-        receipt = await self._app.inboxes.send(given.task_id, item)
+        try:
+            receipt = await self._app.inboxes.send(given.task_id, item)
+        except TaskClosed:
+            # It ended meanwhile. Whether it had taken this message in before tells the store (P1).
+            if await self._app.store.admission(given.task_id, message.message_id) is None:
+                raise
+            return await self._known(await self._reader.find(given.task_id, caller), message)
+        faults.reach("send.admitted", given.task_id, message.message_id)
         return Accepted(found, after=(receipt.number or 1) - 1)
 
     async def _known(self, found: Found, message: Message) -> Accepted:

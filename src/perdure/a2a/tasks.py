@@ -7,7 +7,9 @@ there for GetTask at once, whatever is killed between its start and the first ro
 A task that is another's, or another agent's, is not there.
 """
 
+from collections import OrderedDict
 from dataclasses import dataclass
+from typing import Final
 
 from a2a.types.a2a_pb2 import Task
 
@@ -18,10 +20,13 @@ from perdure.app.app import App
 from perdure.core import limits
 from perdure.core.content import Message
 from perdure.core.digests import safe_text
-from perdure.core.errors import StoreBehind
+from perdure.core.errors import StoreBehind, StoreUnavailable
 from perdure.core.log import TaskHeader
 from perdure.core.state import TERMINAL
 from perdure.temporal.contracts import TaskStart
+
+_ABOUT_MESSAGES: Final = frozenset({"message.admitted", "help.answered"})
+"""Events that are read with a message, which may be written after them."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,7 @@ class TaskReader:
 
     def __init__(self, app: App) -> None:
         self._app = app
+        self._views = _Views()
 
     async def find(self, task_id: str, caller: Caller) -> Found:
         """Return the task; raises A2A's TaskNotFoundError, also for one that is not the caller's (A2A 3.3.2)."""
@@ -76,19 +82,36 @@ class TaskReader:
         return Found(header_of(start), created_at_ms=created_at_ms, messages=start.messages)
 
     async def view(self, found: Found, upto: int | None = None) -> TaskView:
-        """Return the task as of event `upto`; without it, as of the last one that is in the store."""
-        view = TaskView(found.header.task_id, found.header.context_id, found.created_at_ms)
-        for message in found.messages:
-            view.say(message)
+        """Return the task as of event `upto`; without it, as of the last one that is in the store.
+
+        What was accepted and is in no log yet is as it was accepted, also where the store does not answer (B25).
+        """
+        view = self._views.upto(found.header.task_id, upto)
+        if view is None:
+            view = TaskView(found.header.task_id, found.header.context_id, found.created_at_ms)
+            for message in found.messages:
+                view.say(message)
+        try:
+            if await self._read_on(view, upto):
+                self._views.keep(view)
+        except StoreUnavailable:
+            if view.number > 0 or not found.messages:
+                raise
+        return view
+
+    async def _read_on(self, view: TaskView, upto: int | None) -> bool:
+        """Take what follows; return whether all of it was there, with the messages that events are about."""
+        whole = True
         while upto is None or view.number < upto:
             wanted = limits.EVENTS_PER_PAGE_MAX if upto is None else upto - view.number
             limit = min(wanted, limits.EVENTS_PER_PAGE_MAX)
             page = await self._app.store.events_after(view.task_id, view.number, limit)
             for stored in page:
                 view.take(stored)
+                whole = whole and (stored.subject is not None or stored.event.kind not in _ABOUT_MESSAGES)
             if len(page) < limit:
                 break
-        return view
+        return whole
 
     async def task(self, view: TaskView, history_length: int | None = None, *, artifacts: bool = True) -> Task:
         """Return the view as A2A's task, with the files of the messages that it shows."""
@@ -97,3 +120,33 @@ class TaskReader:
         except KeyError as missing:
             raise StoreBehind(f"a file of a message of task {view.task_id} is missing from the store") from missing
         return view.task(history_length, blobs, artifacts=artifacts)
+
+
+class _Views:
+    """Tasks as of an event that was read before. An event never changes, so what is kept is only ever behind."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, TaskView] = OrderedDict()
+        self._events = 0
+
+    def upto(self, task_id: str, upto: int | None) -> TaskView | None:
+        """Return a view to go on from, at most as of that event."""
+        kept = self._kept.get(task_id)
+        if kept is None or (upto is not None and kept.number > upto):
+            return None
+        self._kept.move_to_end(task_id)
+        return kept.copy()
+
+    def keep(self, view: TaskView) -> None:
+        """Keep a view, unless a later one is kept; its owner goes on with it."""
+        before = self._kept.get(view.task_id)
+        if before is not None and before.number >= view.number:
+            return
+        self._events += view.number - (0 if before is None else before.number)
+        self._kept[view.task_id] = view.copy()
+        self._kept.move_to_end(view.task_id)
+        while len(self._kept) > limits.VIEWS_KEPT_MAX or (
+            self._events > limits.VIEWS_KEPT_EVENTS_MAX and len(self._kept) > 1
+        ):
+            _, oldest = self._kept.popitem(last=False)
+            self._events -= oldest.number

@@ -4,6 +4,8 @@
 - a client that takes nothing from its stream for STREAM_STALL_S is cut: it goes on from its last number;
 - a client that has left is not answered, and nothing waits on its behalf any more;
 - a body whose media type is no JSON is refused, with HTTP's own status for that;
+- who sends `application/json`, as A2A 1.0.0 had it, is answered in it; everybody else in `application/a2a+json`, which
+  1.0.1 says that one should (11.1);
 - the card says since when it is as it is (A2A 8.6.1);
 - an operation that could not be served now is a 503 with Retry-After, whatever the binding says in its body;
 - the extensions that were asked for and are known are named in the answer (A2A 4.6).
@@ -36,7 +38,9 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 UNAVAILABLE: Final = 503
 UNSUPPORTED_MEDIA_TYPE: Final = 415
-JSON: Final = ("application/json", "application/a2a+json")
+PLAIN_JSON: Final = "application/json"
+A2A_JSON: Final = "application/a2a+json"
+JSON: Final = (PLAIN_JSON, A2A_JSON)
 CLIENT_GONE: Final = 499
 """Nobody reads it; it is what proxies log for a client that left."""
 
@@ -63,6 +67,8 @@ def _framed(endpoint: Endpoint) -> Endpoint:
         elif told.retry_after_s is not None:
             response.status_code = UNAVAILABLE
             response.headers["Retry-After"] = str(told.retry_after_s)
+        if response.headers.get("Content-Type") == A2A_JSON and _speaks_plain_json(request):
+            response.headers["Content-Type"] = PLAIN_JSON
         if extension.URI in get_requested_extensions(request.headers.getlist(HTTP_EXTENSION_HEADER)):
             response.headers[HTTP_EXTENSION_HEADER] = extension.URI
         return response
@@ -104,8 +110,15 @@ def dated(routes: Sequence[Route], since_ms: int) -> list[Route]:
 
 def _is_no_json(request: Request) -> bool:
     """Whether the request says of its body that it is something else. One that says nothing is read as JSON."""
-    media_type = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-    return request.method == "POST" and media_type not in {"", *JSON}
+    return request.method == "POST" and _media_type(request) not in {"", *JSON}
+
+
+def _speaks_plain_json(request: Request) -> bool:
+    return _media_type(request) == PLAIN_JSON and A2A_JSON not in request.headers.get("Accept", "")
+
+
+def _media_type(request: Request) -> str:
+    return request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
 
 
 def _no_json(request: Request) -> Response:

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from perdure.core import limits
 from perdure.core.agent import ASK_PARTICIPANT, AgentSpec, Budget, ModelSpec, RetryPolicy
-from perdure.core.content import ToolCall
+from perdure.core.content import Message, ToolCall
 from perdure.core.errors import ConfigurationError, InvalidInput
 from perdure.core.ports import ModelPort, Store, ToolPort
 from perdure.models import open_model
@@ -39,6 +39,8 @@ class Agent:
         on_unanswered: Whether an unanswered end leaves the task open (the next message goes on) or fails it.
         asks: Whether the model may put questions to a person (`ask_participant`).
         description: What it is for, in a sentence: its A2A card says so to other agents and to people.
+        direct: Which first messages an A2A client that waits gets answered with a message instead of a task. It is
+            called with the message's id and texts, must be quick and must not fail.
 
     Raises:
         ConfigurationError: Names the field and the fix.
@@ -57,6 +59,7 @@ class Agent:
     on_unanswered: Literal["input_required", "fail"] = "input_required"
     asks: bool = True
     description: str = ""
+    direct: Callable[[Message], bool] | None = None
 
     def __post_init__(self) -> None:
         plain = self.id.replace("-", "").replace("_", "")

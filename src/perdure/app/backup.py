@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from perdure.app.settings import Settings
+from perdure.app.settings import SECRETS_FILE, Settings
 from perdure.core import limits
 from perdure.core.errors import ConfigurationError, InvalidInput, StoreUnavailable, Unavailable
 from perdure.temporal.settings import EmbeddedSettings
@@ -74,6 +74,7 @@ def take_backup(settings: Settings, folder: Path) -> Backup:
                 _copy(temporal, partial / TEMPORAL)
             held_ms = int((time.monotonic() - began_s) * 1000)
             _copy_agents(settings.home / AGENTS, partial / AGENTS)
+            _copy_key(settings.home / SECRETS_FILE, partial / SECRETS_FILE)
             tasks, open_tasks = _count(partial / STORE)
             sizes = {name: (partial / name).stat().st_size for name in (STORE, TEMPORAL)}
             _sync(partial)
@@ -138,9 +139,19 @@ def _copy_agents(source: Path, target: Path) -> None:
         return
     target.mkdir(mode=_FOLDER_MODE)
     for path in source.glob("*.json"):
-        copy = target / path.name
-        os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE))
-        shutil.copyfile(path, copy)
+        _copy_file(path, target / path.name)
+
+
+def _copy_key(source: Path, target: Path) -> None:
+    """Copy the key of what is sealed in the store; it never changes, so that any moment will do."""
+    if source.is_file():
+        _copy_file(source, target)
+
+
+def _copy_file(source: Path, target: Path) -> None:
+    os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE))
+    shutil.copyfile(source, target)
+    _sync(target)
 
 
 def _count(store: Path) -> tuple[int, int]:

@@ -70,6 +70,7 @@ class EntryLimits(Frozen):
     requests_per_principal_max: int = Field(default=limits.REQUESTS_PER_PRINCIPAL_MAX, gt=0)
     streams_max: int = Field(default=limits.STREAMS_MAX, gt=0)
     streams_per_principal_max: int = Field(default=limits.STREAMS_PER_PRINCIPAL_MAX, gt=0)
+    credential_recheck_s: float = Field(default=limits.CREDENTIAL_RECHECK_S, gt=0)
 
 
 class EntrySettings(Frozen):

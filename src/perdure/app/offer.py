@@ -18,6 +18,7 @@ class Offer:
         extended_card: A card that says more, for those who have said who they are; nobody can without authentication.
         v0_3: Clients of protocol 0.3 are served on the same paths, and the card carries what they look for in it.
         grpc: Where gRPC is served, as `host:port`; empty where it is not.
+        requires: URIs of extensions that a client must name with every message; what they mean is the agent's.
     """
 
     streaming: bool = True
@@ -25,6 +26,7 @@ class Offer:
     extended_card: bool = True
     v0_3: bool = True
     grpc: str = ""
+    requires: tuple[str, ...] = ()
 
     def without(self, left_out: Iterable[str]) -> "Offer":
         """Return the offer less what is named, by the names of `OPTIONAL`."""

@@ -26,6 +26,9 @@ from perdure.temporal.settings import EmbeddedSettings, TemporalSettings, settin
 SECRETS_KEY: Final = "PERDURE_SECRETS_KEY"
 PUSH_NETWORKS: Final = "PERDURE_PUSH_NETWORKS"
 
+SECRETS_FILE: Final = "secrets.key"
+"""The key in the data folder, where the environment names none."""
+
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 

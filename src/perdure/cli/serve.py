@@ -29,6 +29,7 @@ from perdure.app.newborn import LOG_FORMAT
 from perdure.app.offer import OPTIONAL, Offer
 from perdure.app.settings import Settings
 from perdure.app.supervisor import Change, Fleet, supervised
+from perdure.cli.masking import mask_logs
 from perdure.cli.places import Origin, data_folder, remember, worker_log
 from perdure.cli.signals import Interrupted, first_of, until_signal
 from perdure.cli.temporal_watch import until_temporal_ends
@@ -82,6 +83,7 @@ def serve(
     _refuse_open_door(host, settings.entry)
     data_folder(settings)
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format=LOG_FORMAT)
+    mask_logs()
     logging.getLogger("a2a").setLevel(logging.ERROR)  # a client's mistake is told to the client
     loaded = load_agent(agent)
     remember(settings, loaded.id, Origin(agent, Path.cwd()))
@@ -123,7 +125,11 @@ class _Server(uvicorn.Server):
 
 async def _serve(door: _Door, fleet: Fleet | None, settings: Settings) -> None:
     async with contextlib.AsyncExitStack() as stack:
-        rpc = None if door.grpc_port is None else _grpc_door(door.host, door.grpc_port)
+        rpc = (
+            None
+            if door.grpc_port is None
+            else _grpc_door(door.host, door.grpc_port, settings.entry.limits.request_bytes_max)
+        )
         app = await stack.enter_async_context(open_app(door.agent, settings=settings, worker=False))
         if rpc is not None:
             door = replace(door, offer=replace(door.offer, grpc=rpc.address))
@@ -162,13 +168,13 @@ async def _answer(door: _Door, app: App) -> None:
         await asyncio.wait([serving])
 
 
-def _grpc_door(host: str, port: int) -> "GrpcDoor":
+def _grpc_door(host: str, port: int, bytes_max: int) -> "GrpcDoor":
     """Take the address for gRPC."""
     try:
         from perdure.a2a.rpc import GrpcDoor  # noqa: PLC0415 - grpc is an extra, for those who serve it
     except ImportError as error:
         raise ConfigurationError("--grpc-port", "needs grpc; install it with: pip install 'perdure[grpc]'") from error
-    return GrpcDoor(host, port)
+    return GrpcDoor(host, port, bytes_max)
 
 
 async def _tell_when_ready(server: uvicorn.Server, door: _Door) -> None:

@@ -37,15 +37,17 @@ POINTS: dict[str, str] = {
     "emit_event.after": "rows are in the store, and the workflow was not told",
     "persist.before": "an end or a fence has arrived at a worker, and is not in the store",
     "persist.after": "an end or a fence is in the store, and the workflow was not told",
+    "send.arrived": "a client's message has arrived at a server, and nobody was told of it",
     "send.started": "a client's first message has started its task, and the server has written no row of it",
     "send.shown": "the task of a client's first message is listed, and the client was not told",
+    "send.admitted": "a client's further message is durable with its task, and the client was not told",
     "push.taken": "a receiver has taken a notification, and its cursor does not know",
     "store.committed": "any transaction of the store has committed, and its caller was not told",
 }
 """Every point, and what is true there."""
 
 Hook = Callable[[str, tuple[str, ...]], None]
-"""Takes a point's name, and the names of what it concerns: a task's id, a tool's name."""
+"""Takes a point's name, and the names of what it concerns: a task's id, a message's, a tool's name."""
 
 _hooks: list[Hook] = []
 

@@ -49,6 +49,16 @@ MESSAGE_PARTS_MAX = 64
 MESSAGE_ID_CHARS_MAX = 128
 """A client's message id is part of a primary key."""
 
+REFERENCES_PER_MESSAGE_MAX = 8
+REFERENCE_BYTES_MAX = 16 * KIB
+"""Tasks that a message refers to, and what is told of the answer of each: the model reads it in every turn."""
+
+REFERENCE_EVENTS_PER_READ = 50
+"""Events of a referenced task read at once, from its end, until its answer is found; it is among the last few."""
+
+REFERENCES_KEPT_MAX = 200
+"""Referenced tasks whose outcome a worker remembers, REFERENCE_BYTES_MAX each: an outcome never changes."""
+
 # --- queues -----------------------------------------------------------------------------------------------------
 INBOX_PENDING_MAX = 256
 """Messages waiting in one task. A sender who is further ahead than this is in a loop."""
@@ -267,6 +277,11 @@ CONTEXT_ID_CHARS_MAX = 128
 EVENT_NUMBER_DIGITS_MAX = 18
 """A number with more digits does not fit the store's integers."""
 
+VIEWS_KEPT_MAX = 100
+VIEWS_KEPT_EVENTS_MAX = 20_000
+"""Tasks that a server remembers as of their last event, and their events in all, at some hundred bytes each: a read
+then costs what is new in the log. The ones that were asked for longest ago go first."""
+
 LIST_PAGE_DEFAULT = 50
 LIST_PAGE_MAX = 100
 """Tasks of one page, both as A2A names them (3.1.4)."""
@@ -287,8 +302,9 @@ REQUEST_BODY_S = 60.0
 REQUEST_DRAIN_S = 5.0
 """How long the rest of a body that is too large is read and dropped, so that its sender reads why and not a reset."""
 
-JSON_DEPTH_MAX = 64
-"""Containers within each other in one body. Real ones have ten; protobuf's parser and the stack end at a hundred."""
+JSON_DEPTH_MAX = 50
+"""Containers within each other in one body. Real ones have ten. Protobuf's parser ends at 100 levels, two for each of
+a data part's; Python's ends with its stack."""
 
 JSON_VALUES_MAX = 100_000
 """Values in one body. Each becomes an object of some 100 bytes, whatever it costs to send: two bytes, for a digit."""
@@ -378,49 +394,3 @@ CLIENT_POLL_MAX_S = 5.0
 
 CLIENT_EARLY_MAX = 1_000
 """Events kept because they came before their predecessors; more is no reordering but a gap, and is asked for again."""
-
-# --- push notifications -------------------------------------------------------------------------------------------
-PUSH_CONFIGS_PER_TASK_MAX = 16
-"""Receivers of one task's events; each gets every event, so that a client could multiply its traffic by this."""
-
-PUSH_ID_CHARS_MAX = 128
-"""A configuration's id is part of a primary key."""
-
-PUSH_URL_CHARS_MAX = 2 * KIB
-"""What receivers and the proxies before them commonly take."""
-
-PUSH_SECRET_CHARS_MAX = 8 * KIB
-"""A token or credentials; they travel in a header, and servers refuse headers beyond this."""
-
-PUSH_AT_ONCE_MAX = 32
-"""Notifications on their way at once. What fails already gets half of these places, so that the rest goes on."""
-
-PUSH_SLICE_S = 1.0
-"""How long one receiver keeps its place while it takes one notification after another; then others have their turn."""
-
-PUSH_TIMEOUT_S = 15.0
-"""One notification, from looking up the name to the end of the answer: within the 10 to 30 s that A2A recommends."""
-
-PUSH_CONNECT_TIMEOUT_S = 5.0
-"""One address of a receiver; it may have several, and the next one needs time too."""
-
-PUSH_ANSWER_BYTES_MAX = 16 * KIB
-"""Of an answer so much is read, to use the connection again; one that says more is cut off."""
-
-PUSH_BACKOFF_FIRST_MS = 1_000
-PUSH_BACKOFF_MAX_MS = 600_000
-PUSH_ATTEMPTS_MAX = 200
-"""Failures in a row of one notification after which its configuration is given up: with this backoff about a day."""
-
-PUSH_POLL_S = 0.1
-"""How soon events that other processes wrote are seen to be delivered; as often as streams ask."""
-
-PUSH_IDLE_S = 2.0
-"""The same while there is no configuration that waits for anything; a new one in this process is seen at once."""
-
-PUSH_BEAT_S = 2.0
-PUSH_LEASE_S = 6.0
-"""A deliverer that shows no sign of life for so long has lost its turn: two beats may be late. What a kill costs."""
-
-PUSH_VIEWS_KEPT_MAX = 64
-"""Tasks kept in memory as of a cursor, so that each event costs a read of that event and not of the whole log."""

@@ -10,11 +10,20 @@ write, for what nobody needs a second later), a port on the loopback (any user o
 take it over when its server is gone), and a broker (one more thing that must run).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
-WRITTEN = b"w"
-"""Says that the log of some task has grown."""
+_WRITTEN = b"w"
+
+
+def written(task_ids: Iterable[str]) -> bytes:
+    """Return what says that the logs of these tasks have grown."""
+    return _WRITTEN + "\n".join(task_ids).encode(errors="replace")
+
+
+def written_in(data: bytes) -> tuple[str, ...] | None:
+    """Return the tasks whose logs have grown, None where it says something else."""
+    return tuple(data[1:].decode(errors="replace").split("\n")) if data.startswith(_WRITTEN) else None
 
 
 class Channel(Protocol):

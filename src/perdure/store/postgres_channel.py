@@ -2,7 +2,7 @@
 
 A notification goes in a transaction of its own, unsynced, on a connection of its own: within the transactions that
 write, PostgreSQL would commit one at a time, with the sync to disk inside. What is sent while one is on its way goes
-with the next, and that something was written is said once. Who comes later has not heard what was sent before.
+with the next, and that a task was written to is said once. Who comes later has not heard what was sent before.
 """
 
 import asyncio
@@ -17,10 +17,13 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from perdure.core import limits
-from perdure.store.channel import WRITTEN
+from perdure.store.channel import written, written_in
 
 _NAME: Final = "perdure"
 _EVERYBODY: Final = ("everybody",)
+_TASKS_AT_ONCE_MAX: Final = limits.DATAGRAM_BYTES_MAX // 512
+"""Ids have at most 128 characters; what was too long is found by asking."""
+
 _CUT_OFF: Final = (asyncpg.PostgresError, asyncpg.InterfaceError)
 
 
@@ -31,7 +34,7 @@ class PostgresChannel:
         timeout = {"timeout": limits.STORE_WRITE_TIMEOUT_S}
         self._engine = create_async_engine(url, poolclass=NullPool, connect_args=timeout)
         self._waiting: deque[bytes] = deque()
-        self._written = False
+        self._written: dict[str, None] = {}
         self._heard: Callable[[bytes], None] | None = None
         self._work = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
@@ -43,8 +46,9 @@ class PostgresChannel:
 
     def send(self, peer: str, data: bytes) -> bool:
         """Send it to all; False while what was sent before is on its way."""
-        if data == WRITTEN:
-            self._written = True
+        task_ids = written_in(data)
+        if task_ids is not None:
+            self._written.update(dict.fromkeys(task_ids))
         elif len(self._waiting) >= limits.DATAGRAMS_AT_ONCE_MAX:
             return False
         else:
@@ -78,6 +82,7 @@ class PostgresChannel:
                     raw = await connection.get_raw_connection()
                     await self._connected(raw.driver_connection)
             self._waiting.clear()
+            self._written.clear()
             await asyncio.sleep(limits.TOLD_AGAIN_S)
 
     async def _connected(self, connection: Any) -> None:
@@ -91,8 +96,10 @@ class PostgresChannel:
                 await connection.add_listener(_NAME, _others(connection.get_server_pid(), self._heard))
                 listening = True
             if self._written:
-                self._written = False
-                await connection.execute("SELECT pg_notify($1, $2)", _NAME, WRITTEN.decode())
+                task_ids = list(self._written)[:_TASKS_AT_ONCE_MAX]
+                for task_id in task_ids:
+                    del self._written[task_id]
+                await connection.execute("SELECT pg_notify($1, $2)", _NAME, written(task_ids).decode())
             elif self._waiting:
                 await connection.execute("SELECT pg_notify($1, $2)", _NAME, self._waiting.popleft().decode())
             else:

@@ -15,7 +15,7 @@ from typing import Protocol
 from sqlalchemy import ColumnElement, Connection, CursorResult, RowMapping, and_, delete, exists, func, insert, select
 from sqlalchemy import update as update_of
 
-from perdure.core import limits
+from perdure.core import push_limits
 from perdure.core.errors import InvalidInput
 from perdure.core.log import TaskHeader
 from perdure.core.pushes import DuePushes, Lease, Pulse, PushConfig
@@ -163,9 +163,9 @@ def _save(connection: Connection, config: PushConfig, header: TaskHeader, after:
 
 def _refuse_too_many(connection: Connection, task_id: str) -> None:
     counted = select(func.count()).select_from(push_configs).where(push_configs.c.task_id == task_id)
-    if connection.execute(counted).scalar_one() >= limits.PUSH_CONFIGS_PER_TASK_MAX:
+    if connection.execute(counted).scalar_one() >= push_limits.CONFIGS_PER_TASK_MAX:
         raise InvalidInput(
-            "id", f"would be one more than the {limits.PUSH_CONFIGS_PER_TASK_MAX} that a task can have; delete one"
+            "id", f"would be one more than the {push_limits.CONFIGS_PER_TASK_MAX} that a task can have; delete one"
         )
 
 

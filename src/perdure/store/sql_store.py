@@ -29,7 +29,7 @@ from perdure.core.state import TERMINAL
 from perdure.store import blobs, effect_ledger, key_rows, model_ledger, reading
 from perdure.store.backend import Backend, T
 from perdure.store.bodies import identifier
-from perdure.store.channel import WRITTEN, Channel, NoChannel
+from perdure.store.channel import Channel, NoChannel, written, written_in
 from perdure.store.drafts import Drafts
 from perdure.store.log_rows import check_batch, write_batch
 from perdure.store.message_rows import read_admission
@@ -70,20 +70,25 @@ class SqlStore:
         self._channel.listen(self._hear)
 
     def _hear(self, data: bytes) -> None:
-        if data == WRITTEN:
-            self._watcher.kick()
-        else:
+        task_ids = written_in(data)
+        if task_ids is None:
             self._drafts.hear(data)
+        for task_id in task_ids or ():
+            self._watcher.tell(task_id)
 
     # --- writes -------------------------------------------------------------------------------------------------
 
     async def _write(self, work: Callable[[Connection], T], *, synced: bool = True) -> T:
         result = await self._backend.write(work, synced=synced)
         faults.reach("store.committed")
-        self._watcher.kick()
-        for peer in self._channel.peers():
-            self._channel.send(peer, WRITTEN)
         return result
+
+    def _tell(self, batch: Batch) -> None:
+        """Tell those who follow a task, here and in other processes, that its log has grown."""
+        if batch.rows:
+            self._watcher.tell(batch.task_id)
+            for peer in self._channel.peers():
+                self._channel.send(peer, written([batch.task_id]))
 
     async def _begin(self, work: Callable[[Connection], T], begun: Callable[[T], bool], *, synced: bool) -> T:
         """Run a beginning, whose rows need not outlast a power cut before its end is recorded, synced.
@@ -108,6 +113,7 @@ class SqlStore:
                 write_batch(connection, task, batch, at_ms)
 
         await self._write(work)
+        self._tell(batch)
 
     async def begin_model(
         self,
@@ -134,6 +140,7 @@ class SqlStore:
             return recorded or read_prefix(connection, batch.task_id, upto, chain, known)
 
         begun = await self._begin(work, lambda begun: isinstance(begun, Prefix), synced=attempt > 1)
+        self._tell(batch)
         return begun if isinstance(begun, RecordedReply) else self._remember(batch.task_id, begun)
 
     async def record_reply(self, task_id: str, turn: int, attempt: int, reply: ModelReply, at_ms: int) -> RecordedReply:
@@ -149,12 +156,14 @@ class SqlStore:
         Raises `Fenced` or `KeyReused` when nothing may begin; then nothing of the batch is written.
         """
         check_batch(batch)
-        return await self._begin(
+        ledgered = await self._begin(
             lambda connection: effect_ledger.begin_effect(connection, batch, request, at_ms),
             lambda ledgered: ledgered.verdict == "begin",
             # Whether anything else was begun is what a resolution asks later (P3, P4); a read has nothing to resolve.
             synced=request.effect != "read" or request.attempt > 1,
         )
+        self._tell(batch)
+        return ledgered
 
     async def finish_effect(self, key: str, attempt: int, entry: Entry, at_ms: int) -> Ledgered:
         """Record a call's result unless an outcome is recorded; return what stands. On a closed key it is late."""
@@ -231,15 +240,18 @@ class SqlStore:
         process's event comes within a tenth of a second of its commit, and mostly at once.
         """
         self._listen()
-        while True:
-            page = await self.events_after(task_id, after, limits.EVENTS_PER_PAGE_MAX)
-            for stored in page:
-                yield stored
-                after = stored.event.number
-                if stored.event.kind == "task.status" and stored.event.data.get("state") in TERMINAL:
+        with self._watcher.following(task_id) as log:
+            while True:
+                log.told = False
+                page = await self.events_after(task_id, after, limits.EVENTS_PER_PAGE_MAX)
+                for stored in page:
+                    yield stored
+                    after = stored.event.number
+                    if stored.event.kind == "task.status" and stored.event.data.get("state") in TERMINAL:
+                        return
+                # A page that is not full reached to the end of the log, as it was then.
+                if len(page) < limits.EVENTS_PER_PAGE_MAX and not await log.past(after):
                     return
-            if not page and not await self._watcher.past(task_id, after):
-                return
 
     async def task(self, task_id: str) -> TaskRow | None:
         """Return the task, or None. Its `last_number` is that of the contiguous log."""

@@ -28,6 +28,7 @@ from perdure.core.limits import (
 from perdure.core.ports import Execution, ModelPort, ModelRequest, RecordedReply, Store, ToolExecutor, ToolSchema
 from perdure.temporal.contracts import ModelInput, ModelOutput, ToolInput, WriteInput, WriteOutput
 from perdure.temporal.failures import as_application_error, classify
+from perdure.temporal.references import References
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ class TaskActivities:
         self._worker = worker
         self._now_ms = now_ms
         self._on_delta = on_delta
+        self._references = References(store)
         self._calls: dict[tuple[str, str], tuple[ToolCall, ...]] = {}
 
     def calls(self) -> list[Callable[..., object]]:
@@ -87,9 +89,10 @@ class TaskActivities:
         async with self._edge(None, STORE_WRITE_HEARTBEAT_TIMEOUT_S):
             if given.look_up is not None:
                 return WriteOutput(known=await self._store.admission(given.batch.task_id, given.look_up))
-            faults.reach(f"{name}.before", given.batch.task_id)
+            concerns = (given.batch.task_id, *(message.message_id for message in given.batch.messages))
+            faults.reach(f"{name}.before", *concerns)
             await self._store.write(given.batch, self._now_ms())
-            faults.reach(f"{name}.after", given.batch.task_id)
+            faults.reach(f"{name}.after", *concerns)
         return WriteOutput()
 
     @activity.defn(name="invoke_llm")
@@ -113,12 +116,13 @@ class TaskActivities:
                 recorded = begun
             else:
                 faults.reach("model.started", task_id)
+                transcript = await self._references.informed(task_id, begun)
                 request = ModelRequest(
                     task_id=task_id,
                     turn=command.turn,
                     attempt=command.attempt,
                     instructions=agent.instructions,
-                    transcript=begun,
+                    transcript=transcript,
                     tools=agent.schemas,
                 )
 

@@ -135,7 +135,7 @@ class TaskWorkflow:
                 case Append(event=row):
                     self._writer.outbox.append(row)
                     if row.kind in _POINTS:
-                        reach(_POINTS[row.kind], self._start.task_id)
+                        reach(_POINTS[row.kind], self._start.task_id, str(row.data.get("message_id", "")))
                 case StoreMessage():
                     pass  # `_take` gives the writer its body
                 case Fence(run=run):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 
+from perdure.cli.client.said import DRAFT
 from tests.a2a.house import House, free_port
 from tests.cli.desk import COMMAND, WAIT_S, Finished, until
 
@@ -75,8 +76,8 @@ class Begun:
 
 
 def numbers(finished: Finished) -> list[int]:
-    """Return the numbers that a command with `--json` has shown."""
-    return [each["number"] for each in finished.objects if "outcome" not in each]
+    """Return the numbers that a command with `--json` has shown; drafts have none."""
+    return [each["number"] for each in finished.objects if "outcome" not in each and each["kind"] != DRAFT]
 
 
 class Plain:

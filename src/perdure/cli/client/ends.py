@@ -75,7 +75,7 @@ class MessageEnd:
                 self._questions.pop(str(said.data.get("help_id")), None)
             case "task.status":
                 self._status(said)
-            case _ if said.artifact and said.run == self._run:
+            case "model.answered" if said.artifact and said.run == self._run:
                 self._answer = self._answer or said.text
 
     @property
@@ -143,7 +143,7 @@ class TaskEnd:
                 self.end, self.rest = self._stands(said) if said.state in TERMINAL else None, None
                 if said.state == "input_required" and said.data.get("reason") != "help":
                     self.rest = self._stands(said)
-            case _ if said.artifact:
+            case "model.answered" if said.artifact:
                 self._answer = said.text
 
     def _stands(self, said: Said) -> End:

@@ -99,9 +99,20 @@ def _of_status(response: httpx.Response) -> PerdureError | None:
         return Lost(f"HTTP {status}", reached=True)
     if status in UNKNOWN_CALLER:
         return ConfigurationError(
-            "URL", f"{response.url} wants to know who asks (HTTP {status}); this client cannot say"
+            "PERDURE_TOKEN", f"HTTP {status}{_why(response)}; set a token that {response.url} takes"
         )
-    return None
+    why = _why(response)
+    return InvalidInput("refused", f"HTTP {status}{why}") if why and response.is_client_error else None
+
+
+def _why(response: httpx.Response) -> str:
+    """Return what the body says of its error, where it says it in the form of JSON-RPC or of HTTP+JSON."""
+    try:
+        said = response.json()
+    except ValueError:
+        return ""
+    error = said.get("error") if isinstance(said, dict) else None
+    return f": {error['message']}" if isinstance(error, dict) and isinstance(error.get("message"), str) else ""
 
 
 def _named(error: A2AError) -> tuple[str, str]:

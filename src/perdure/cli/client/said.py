@@ -23,6 +23,10 @@ ASKING: Final = frozenset({"input_required", "auth_required"})
 """States in which a task waits for whoever gave it."""
 
 
+DRAFT: Final = "draft"
+"""A piece of a reply that is still being written: no event, without a number, and gone if it is lost."""
+
+
 @dataclass(frozen=True)
 class Said:
     """One thing that a server said.

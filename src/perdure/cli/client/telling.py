@@ -6,7 +6,7 @@ As with `perdure run`, standard output carries the task; notes, errors and the w
 import json
 from typing import Any, Protocol
 
-from perdure.cli.client.said import Said
+from perdure.cli.client.said import DRAFT, Said
 from perdure.cli.output import Outcome, note
 from perdure.cli.timeline import WHO_CHARS, one_line, printable
 
@@ -39,7 +39,9 @@ class Lines:
         note(f"task {task_id}")
 
     def event(self, said: Said) -> None:
-        """Print one line; without numbers none for what says nothing new."""
+        """Print one line; none for a draft, whose whole comes, and without numbers none for what says nothing new."""
+        if said.kind == DRAFT:
+            return
         news = said.number is not None or said.text or said.state not in {"", self._state}
         self._state = said.state or self._state
         if self._events and news:
@@ -87,6 +89,7 @@ def object_of(said: Said) -> dict[str, Any]:
         "turn": said.turn,
         "state": said.state,
         "artifact": said.artifact,
+        "appends": said.appends,
         "text": said.text,
         "data": said.data,
     }
@@ -100,6 +103,8 @@ def line_of(said: Said) -> str:
 
 
 def _told(said: Said) -> tuple[str, str]:
+    if said.kind.startswith("tool.") and said.artifact:
+        return str(said.data.get("tool", "tool")), f"hands over {said.artifact}: {one_line(said.text)}"
     if said.artifact:
         return "answer", one_line(said.text)
     part, _, what = said.kind.partition(".")

@@ -25,6 +25,9 @@ from perdure.temporal.connection import temporal_client
 WITHIN_S: Final = 60.0
 """A scripted demo takes about a third of this on two cores; one that takes longer is stuck."""
 
+WITHIN_A2A_S: Final = 90.0
+"""A server's three starts come on top."""
+
 WITHIN_BY_OTHERS_S: Final = 1800.0
 """Where a person kills or types, or a real model thinks, the demo waits for them, though not for ever."""
 
@@ -33,6 +36,9 @@ def demo(
     kill: Annotated[
         Kill, typer.Option(help="twice: while a call is open, and while the task waits; waiting: only the latter.")
     ] = "twice",
+    a2a: Annotated[
+        bool, typer.Option("--a2a", help="The customer comes over A2A to a server of its own process, killed as well.")
+    ] = False,
     by_hand: Annotated[bool, typer.Option("--by-hand", help="Wait for your own kill -9 at each moment.")] = False,
     model: Annotated[
         str | None, typer.Option(help="A real model, as in openai:gpt-5; needs its key. Default: a scripted one.")
@@ -60,8 +66,8 @@ def demo(
     else:
         if model is not None:
             open_model(model)  # a wrong name or a missing key is told before anything starts
-        plan = Plan(kill=kill, by_hand=by_hand, model=model)
-        within_s = within or (WITHIN_BY_OTHERS_S if by_hand or model else WITHIN_S)
+        within_s = within or (WITHIN_BY_OTHERS_S if by_hand or model else WITHIN_A2A_S if a2a else WITHIN_S)
+        plan = Plan(kill=kill, a2a=a2a, patience_s=within_s, by_hand=by_hand, model=model)
         data = Settings.from_environment({"PERDURE_HOME": os.environ.get("PERDURE_HOME", "")}, home=home).home
         with fresh_stage(data, keep=keep) as stage:
             _introduce(teller, stage, plan)
@@ -76,7 +82,8 @@ def _introduce(teller: Teller, stage: Stage, plan: Plan) -> None:
     else:
         teller.note(f"The model is {plan.model}. What only the script would do is not judged.")
     moments = "while a tool call is open and while the task waits" if plan.kill == "twice" else "while the task waits"
-    teller.note(f"A customer complains; the agent's worker is killed with SIGKILL {moments}. Data: {stage.folder}\n")
+    victims = "worker and its A2A server are" if plan.a2a else "worker is"
+    teller.note(f"A customer complains; the agent's {victims} killed with SIGKILL {moments}. Data: {stage.folder}\n")
 
 
 async def _play_and_judge(stage: Stage, plan: Plan, teller: Teller, within_s: float) -> bool:

@@ -1,5 +1,7 @@
 """The director: has workers supervised, kills them at the chosen moments, and plays the customer.
 
+With a front door the server is killed together with the worker, and started again before the play goes on.
+
 It waits for the moment itself, never for a time: a call is open when the outside world has logged it and its tool is
 held, and the task waits when Temporal has nothing open for it. A worker that dies unasked ends the demo.
 """
@@ -10,7 +12,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -21,9 +23,10 @@ from temporalio.client import Client
 from perdure.app.app import App
 from perdure.app.events import TaskEvent
 from perdure.app.supervisor import Change, Fleet, ending_of, supervised
-from perdure.app.task import Task
 from perdure.cli.demo.agent import AGENT_ID, REFERENCE
+from perdure.cli.demo.customer import Beside, Customer
 from perdure.cli.demo.evidence import Kill, Notes, Waiting, pid_in, waiting, working_pids
+from perdure.cli.demo.front_door import FrontDoor, open_door, visiting
 from perdure.cli.demo.script import ANSWER, COMPLAINT
 from perdure.cli.demo.stage import Stage
 from perdure.cli.demo.telling import Teller
@@ -38,9 +41,14 @@ LOOK_EVERY_S: Final = 0.05
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be played. `model` None means the scripted one."""
+    """What is to be played. `model` None means the scripted one.
+
+    With `a2a` the customer comes to a server, which is killed as well; no answer at all is borne for `patience_s`.
+    """
 
     kill: Kill = "twice"
+    a2a: bool = False
+    patience_s: float = 60.0
     by_hand: bool = False
     model: str | None = None
 
@@ -66,6 +74,8 @@ class Director:
     _killed_at_ms: list[int] = field(default_factory=list)
     _died: dict[int, Change] = field(default_factory=dict)
     _follower: "asyncio.Task[None] | None" = None
+    _door: FrontDoor | None = None
+    _told: str = ""
 
     async def play(self) -> Notes:
         """Play until the task is terminal and its workflow closed; return the notes. Every worker is reaped.
@@ -85,18 +95,22 @@ class Director:
                 drain_s=0,
             )
             self.waits_for = "a worker to be ready"
-            async with supervised(fleet, self.client, self._changed) as supervisor:
+            async with (
+                supervised(fleet, self.client, self._changed) as supervisor,
+                self._customer(dict(fleet.environment)) as customer,
+            ):
                 await supervisor.full()
-                task = await self.app.send(COMPLAINT)
-                self._follower = asyncio.create_task(self._follow(task))
+                task_id = await customer.complain(COMPLAINT)
+                self._follower = asyncio.create_task(self._follow(customer))
                 if self.plan.kill == "twice":
-                    await self._kill_in_the_call(task)
-                await self._be_the_customer(task)
-                await self._until("the workflow's end", self._closed(task))
+                    await self._kill_in_the_call(task_id)
+                await self._be_the_customer(customer, task_id)
+                await self._until("the workflow's end", self._closed(task_id))
+                self._told = await customer.told() if self.plan.a2a else ""
         finally:
             await self._leave()
         return Notes(
-            task_id=task.id,
+            task_id=task_id,
             kill=self.plan.kill,
             scripted=self.plan.model is None,
             by_hand=self.plan.by_hand,
@@ -108,11 +122,31 @@ class Director:
             held_key=self._held_key,
             seen=tuple(event.number for event in self.events),
             waiting=self._waiting,
+            a2a=self.plan.a2a,
+            servers=tuple(self._door.pids) if self._door else (),
+            server_deaths=tuple(self._door.deaths) if self._door else (),
+            told=self._told,
         )
+
+    @contextlib.asynccontextmanager
+    async def _customer(self, environment: dict[str, str]) -> AsyncIterator[Customer]:
+        if not self.plan.a2a:
+            yield Beside(self.app)
+            return
+        self.waits_for = "the server to answer"
+        async with (
+            open_door(environment, self.stage.worker_log, self._opened) as door,
+            visiting(door, self.plan.patience_s) as visitor,
+        ):
+            self._door = door
+            yield visitor
+
+    def _opened(self, pid: int) -> None:
+        self.teller.worker("started", pid, self._now_s(), f"the server (pid {pid}) answers")
 
     # --- the play ------------------------------------------------------------------------------------------------
 
-    async def _kill_in_the_call(self, task: Task) -> None:
+    async def _kill_in_the_call(self, task_id: str) -> None:
         """Kill the worker while `get_order`, and nothing else, is open.
 
         A real model that never calls it is not waited for.
@@ -124,23 +158,23 @@ class Director:
             self._held_key = open_calls[0].key if open_calls else ""
             if not open_calls:
                 return self._question() is not None or self._ended()
-            now = await waiting(self.client, task.id)
+            now = await waiting(self.client, task_id)
             return now.activities == 1 and not now.workflow_task
 
         await self._until("get_order to be open", held_or_past)
         if self._held_key:
-            (victim,) = await working_pids(self.client, task.id)
+            (victim,) = await working_pids(self.client, task_id)
             await self._kill(victim, "get_order is open")
         self.stage.hold.unlink()
 
-    async def _be_the_customer(self, task: Task) -> None:
+    async def _be_the_customer(self, customer: Customer, task_id: str) -> None:
         """Answer each question; before the first answer the worker is killed once the task waits quietly."""
 
         async def asked_or_ended() -> bool:
             return self._question() is not None or self._ended()
 
         async def quiet() -> bool:
-            self._waiting = await waiting(self.client, task.id)
+            self._waiting = await waiting(self.client, task_id)
             return self._waiting.quiet
 
         while True:
@@ -150,9 +184,9 @@ class Director:
                 return
             if self._waiting is None:
                 await self._until("the task to wait quietly", quiet)
-                history = await read_history(self.client, task.id)
+                history = await read_history(self.client, task_id)
                 await self._kill(pid_in(history.attempts[-1].worker), "the task waits for the customer")
-            await task.answer(question.help_id, await self._answer(question))
+            await customer.answer(question.help_id, await self._answer(question))
             await self._until("the answer in the log", self._answered(question))
 
     async def _kill(self, victim: int, when: str) -> None:
@@ -165,6 +199,8 @@ class Director:
             self.teller.worker("kill_me", victim, self._now_s(), said)
         else:
             os.kill(victim, signal.SIGKILL)
+        if self._door is not None and not self.plan.by_hand:
+            os.kill(self._door.pid, signal.SIGKILL)
         self.waits_for = f"your kill -9 {victim}" if self.plan.by_hand else f"the death of worker {victim}"
         while victim not in self._died:
             self._look_at_follower()
@@ -175,6 +211,20 @@ class Director:
         self._deaths.append(code)
         how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
         self.teller.worker("killed", victim, self._now_s(), f"worker {number} (pid {victim}): {how} while {when}")
+        if self._door is not None:
+            await self._open_again(self._door, when)
+
+    async def _open_again(self, door: FrontDoor, when: str) -> None:
+        """Wait for the server's death too, and start it again where it was."""
+        if self.plan.by_hand:
+            said = f"{when}. Now kill the server:  kill -9 {door.pid}"
+            self.teller.worker("kill_me", door.pid, self._now_s(), said)
+            self.waits_for = f"your kill -9 {door.pid}"
+        code = await door.death()
+        how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+        self.teller.worker("killed", door.pid, self._now_s(), f"the server (pid {door.pid}): {how} while {when}")
+        self.waits_for = "the server to answer again"
+        await door.open()
 
     def _changed(self, change: Change) -> None:
         """Take note of what the supervisor tells."""
@@ -191,14 +241,15 @@ class Director:
         """Return the customer's line: the scripted one, or what is typed where somebody is there to type."""
         if not (self.plan.by_hand and sys.stdin.isatty()):
             return ANSWER
-        self.teller.note(f"{question.text}\nYour answer (Enter for “{ANSWER}”):")
+        statuses = [str(event.data.get("text", "")) for event in self.events if event.kind == "task.status"]
+        self.teller.note(f"{question.text or statuses[-1]}\nYour answer (Enter for “{ANSWER}”):")
         self.waits_for = "your answer"
         return (await _line_from_stdin()).strip() or ANSWER
 
     # --- what has happened ---------------------------------------------------------------------------------------
 
-    async def _follow(self, task: Task) -> None:
-        async for event in task.events():
+    async def _follow(self, customer: Customer) -> None:
+        async for event in customer.events():
             self.events.append(event)
             self.teller.event(event, event.at_ms / 1000 - self._began_s)
 
@@ -220,11 +271,11 @@ class Director:
 
         return answered
 
-    def _closed(self, task: Task) -> Callable[[], Awaitable[bool]]:
+    def _closed(self, task_id: str) -> Callable[[], Awaitable[bool]]:
         """The last row is in the store before the workflow knows it, so the workflow's own end is waited for."""
 
         async def closed() -> bool:
-            described = await self.client.get_workflow_handle(task.id).describe()
+            described = await self.client.get_workflow_handle(task_id).describe()
             return self._ended() and described.close_time is not None
 
         return closed
@@ -240,6 +291,11 @@ class Director:
                         f"worker {pid} {ending_of(death.code or 0)} unasked, while the demo waited for {what}; "
                         f"its last words are in {self.stage.worker_log}"
                     )
+            if self._door is not None and self._door.ended:
+                raise Unavailable(
+                    f"the server ended unasked, while the demo waited for {what}; its last words are in "
+                    f"{self.stage.worker_log}"
+                )
             self._look_at_follower()
             await asyncio.sleep(LOOK_EVERY_S)
 

@@ -69,7 +69,8 @@ class Notes(Frozen):
     `workers` are the pids in the order of their start. `killed` are those that were killed, `killed_at_ms` when, and
     `deaths` how they ended (-9 is SIGKILL). `held_key` is the key of the call that was cut off. `seen` are the event
     numbers in the order in which they were followed live. `waiting` is what Temporal had open when the task waited for
-    the customer and a worker was killed.
+    the customer and a worker was killed. With `a2a` the customer came to a server: `servers` are its pids, one more
+    after each kill, `server_deaths` how they ended, and `told` is the final answer as it came over A2A.
     """
 
     task_id: str
@@ -84,6 +85,10 @@ class Notes(Frozen):
     held_key: str = ""
     seen: tuple[int, ...] = ()
     waiting: Waiting | None = None
+    a2a: bool = False
+    servers: tuple[int, ...] = ()
+    server_deaths: tuple[int, ...] = ()
+    told: str = ""
 
 
 @dataclass(frozen=True)

@@ -143,19 +143,22 @@ def _told(event: TaskEvent) -> tuple[str, str]:
     match event.kind:
         case "task.status":
             state = str(data["state"]).upper()
-            return "bold yellow" if state == "INPUT_REQUIRED" else "bold", f"── {state}"
+            waits = state == "INPUT_REQUIRED"
+            # Over A2A a question's words come with the status.
+            asked = f": {data['text']}" if waits and data.get("text") else ""
+            return "bold yellow" if waits else "bold", f"── {state}{asked}"
         case "message.admitted" | "help.answered":
             return _PERSON, f"customer: {text}"
         case "help.requested":
-            return _MODEL, f"agent asks: {text}"
+            return _MODEL, f"agent asks: {text}" if text else "agent asks"
         case "model.started":
             return _DIM, f"turn {event.turn}: the model is called{again}"
         case "model.answered":
-            return _MODEL, f"agent: {text}" if text else f"agent calls {_calls(event)}"
+            return _MODEL, f"agent: {text}" if text else f"agent calls {_calls(event) or 'its tools'}"
         case "tool.started":
             return "", f"{tool} begins{again}"
         case "tool.finished":
-            return "", f"{tool} returns {text}"
+            return "", f"{tool} returns {text}".rstrip()
         case "model.failed" | "tool.failed":
             return _BAD, f"{tool or 'the model call'}: attempt {attempt} is lost: {text}"
         case "run.ended":

@@ -240,6 +240,20 @@ def killed_for_real(evidence: Evidence) -> Judgement | None:
     )
 
 
+def server_killed_for_real(evidence: Evidence) -> Judgement | None:
+    """The server died of SIGKILL whenever the worker did, and another one took its place."""
+    notes = evidence.notes
+    if not notes.a2a or not notes.deaths:
+        return None
+    times = len(notes.server_deaths)
+    return Judgement(
+        "kill",
+        f"the server was killed {TIMES.get(times, f'{times} times')} as well, and the customer came to the next one",
+        times == len(notes.deaths) and len(set(notes.servers)) == times + 1 and set(notes.server_deaths) == {-SIGKILL},
+        f"exit statuses {list(notes.server_deaths)} of servers {list(notes.servers)}",
+    )
+
+
 # --- what holds for the script -----------------------------------------------------------------------------------
 
 
@@ -310,6 +324,17 @@ def answer_is_true(evidence: Evidence) -> Judgement:
     return Judgement("P4", "the customer was told the world's tracking number", told, f"shipped: {numbers}")
 
 
+def told_over_a2a(evidence: Evidence) -> Judgement | None:
+    """P4: what came out of the front door is what the world gave."""
+    if not evidence.notes.a2a:
+        return None
+    numbers = [str(shipment["tracking_number"]) for shipment in evidence.snapshot["shipments"]]
+    told = bool(numbers) and all(number in evidence.notes.told for number in numbers)
+    return Judgement(
+        "P4", "the customer's A2A client has that tracking number", told, f"it has: {evidence.notes.told or 'nothing'}"
+    )
+
+
 TIMES = {1: "once", 2: "twice"}
 PATH = ("submitted", "working", "input_required", "working", "completed")
 
@@ -334,6 +359,7 @@ ALWAYS: tuple[Callable[[Evidence], Judgement | None], ...] = (
     quiet_waiting,
     witnesses_agree,
     killed_for_real,
+    server_killed_for_real,
 )
 
 SCRIPTED: tuple[Callable[[Evidence], Judgement | None], ...] = (
@@ -343,6 +369,7 @@ SCRIPTED: tuple[Callable[[Evidence], Judgement | None], ...] = (
     one_replacement,
     nothing_else_touched,
     answer_is_true,
+    told_over_a2a,
     states_in_order,
 )
 
