@@ -15,7 +15,7 @@ from tests.temporal.bench import Bench, ended, entries_of, rows_of
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
-MESSAGES = 20
+MESSAGES = 12
 HISTORY_EVENTS_MAX = 60
 AT_ONCE = 3
 
