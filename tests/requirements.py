@@ -45,6 +45,11 @@ REQUIREMENTS: dict[str, Requirement] = {
             "core/test_answers_by_message.py::test_p1_a_message_that_answers_the_model_is_remembered",
             "core/test_answers_by_message.py::test_p1_a_message_that_says_what_became_of_a_call_is_remembered",
             "a2a/test_operations.py::test_many_messages_at_once_arrive_once_each_in_few_updates",
+            "a2a/test_rolling.py::test_p1_a_message_sent_again_while_its_task_ends_is_never_refused",
+            "a2a/test_rolling.py::test_p1_a_message_sent_again_while_the_task_continues_as_new_is_one",
+            "a2a/test_sends_killed.py::test_a_first_message_that_nobody_sends_again_is_worked_on_and_listed",
+            "a2a/test_sends_killed.py::test_a_message_that_is_sent_again_is_acted_on_once",
+            "a2a/test_two_servers.py::test_the_same_message_to_both_at_once_is_one",
         ),
     ),
     "P2": Requirement(
@@ -78,6 +83,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "tools/test_once.py::test_p3_killed_between_effect_and_commit_nothing_happened_and_it_begins_anew",
             "tools/test_once.py::test_p3_of_two_transactions_with_one_key_the_second_waits_for_the_first",
             "demo/test_demo.py::test_killed_twice_the_customer_gets_one_replacement",
+            "demo/test_front_door.py::test_server_and_worker_killed_twice_the_customer_gets_one_replacement",
             "store/test_effects.py::test_a_once_call_is_begun_once_and_then_in_doubt",
             "crash/test_points.py::test_killed_at",
             "crash/test_commits.py::test_killed_after_every_commit",
@@ -158,6 +164,8 @@ REQUIREMENTS: dict[str, Requirement] = {
             "cli/client/test_killed.py::test_p6_send_and_watch_go_on_after_the_server_was_killed",
             "cli/client/test_killed.py::test_killed_at_random_moments_the_numbers_are_one_to_n",
             "a2a/test_seeds.py::test_what_a_client_saw_is_exactly_one_to_n",
+            "a2a/test_two_servers.py::test_a_client_of_one_that_dies_goes_on_at_the_other",
+            "demo/test_front_door.py::test_server_and_worker_killed_twice_the_customer_gets_one_replacement",
             "a2a/test_operations.py::test_a_stream_begins_with_the_task_and_misses_no_number",
             "a2a/test_push.py::test_p6_every_event_is_delivered_in_order_with_what_the_client_gave",
             "a2a/test_push_served.py::"

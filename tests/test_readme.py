@@ -15,6 +15,7 @@ import pytest
 from pydantic import JsonValue
 
 from perdure import Call, Check
+from perdure.tools.handing_over import handed_over
 from tests.models.wire import Said, serving
 from tests.requirements import REQUIREMENTS
 
@@ -117,7 +118,7 @@ def test_the_chaos_commands(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_agent_in_python(tmp_path: Path) -> None:
-    program, _, _ = blocks("python")
+    program = blocks("python")[0]
     (tmp_path / "shop.py").write_text(program, encoding="utf-8")
     with serving() as wire:
         wire.prepare(
@@ -159,9 +160,18 @@ async def test_the_guarded_refund(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert connection.execute("SELECT * FROM refunds").fetchall() == [("A-1001", 79.0)]
 
 
+async def test_the_receipt_that_is_handed_over() -> None:
+    program = ModuleType("receipts")
+    exec(blocks("python")[2], program.__dict__)
+    call = Call(idempotency_key="t/1/0", attempt=1, task_id="t", tool="receipt")
+    given, told = handed_over(await program.receipt.invoke({"order_id": "A-1001"}, call))
+    assert given is not None
+    assert told == "Handed over to whoever asked: receipt (A-1001.txt, text/plain)."
+
+
 @pytest.mark.slow
 def test_the_chaos_fixture(tmp_path: Path) -> None:
-    _, shop, test = blocks("python")
+    shop, test = blocks("python")[1], blocks("python")[3]
     (tmp_path / "shop.py").write_text(shop, encoding="utf-8")
     (tmp_path / "test_shop.py").write_text(test, encoding="utf-8")
     (tmp_path / "pytest.ini").write_text(

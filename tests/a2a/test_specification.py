@@ -41,7 +41,7 @@ ELSEWHERE = {
 }
 
 
-def tests_of(module: Path) -> dict[str, str]:
+def docstrings(module: Path) -> dict[str, str]:
     """Return the tests of a module with their docstrings."""
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     tree = ast.parse(module.read_text(encoding="utf-8"))
@@ -51,13 +51,13 @@ def tests_of(module: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.stem)
 def test_every_test_names_its_section(module: Path) -> None:
-    silent = [name for name, text in tests_of(module).items() if not SECTION.match(text)]
+    silent = [name for name, text in docstrings(module).items() if not SECTION.match(text)]
     assert silent == []
 
 
 @pytest.mark.parametrize("row", sorted(ELSEWHERE))
 def test_every_row_has_its_test(row: str) -> None:
     file, _, name = ELSEWHERE[row].partition("::")
-    found = tests_of(HERE / file)
+    found = docstrings(HERE / file)
     assert found
     assert not name or name in found

@@ -21,8 +21,10 @@ def hold(served: Served) -> Iterator[None]:
 
 
 def working(ask: Ask, served: Served) -> Json:
+    """Return a task in the middle of its tool: nothing happens to it until the tool ends."""
     task = ask.send("ship", wait=False)
-    served.house.until(lambda: state(ask.get(task)) == "WORKING", "the task works")
+    key = f"{task['id']}/1/0"
+    served.house.until(lambda: any(key in line for line in served.house.world_lines("begun")), "the tool has begun")
     return task
 
 

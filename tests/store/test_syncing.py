@@ -27,9 +27,11 @@ class Noting:
         self.backend = backend
         self.synced: list[bool] = []
 
-    async def write(self, work: Callable[[Connection], T], *, synced: bool = True) -> T:
+    async def write(
+        self, work: Callable[[Connection], T], *, synced: bool = True, committed: Callable[[], None] | None = None
+    ) -> T:
         self.synced.append(synced)
-        return await self.backend.write(work, synced=synced)
+        return await self.backend.write(work, synced=synced, committed=committed)
 
     async def read(self, work: Callable[[Connection], T]) -> T:
         return await self.backend.read(work)

@@ -11,7 +11,7 @@ message is refused then, something has changed after all.
 import json
 import re
 import secrets
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Final
 
 from a2a.types.a2a_pb2 import (
@@ -148,7 +148,8 @@ class PushConfigs:
 
 def target_of(seals: Seals, kept: PushConfig) -> Target:
     """Return what was sealed; raises `Diverged` where it does not open."""
-    return Target(**json.loads(seals.open(kept.sealed, kept.task_id, kept.config_id)))
+    said = json.loads(seals.open(kept.sealed, kept.task_id, kept.config_id))
+    return Target(**{field.name: said[field.name] for field in fields(Target) if field.name in said})
 
 
 def _is_id(text: str) -> bool:

@@ -104,7 +104,7 @@ class Deliverer:
                 try:
                     pause_s, told = await self._round(), False
                 except StoreUnavailable as error:
-                    pause_s = push_limits.IDLE_S
+                    pause_s, self._revision = push_limits.IDLE_S, -1
                     if not told:
                         _log.warning("push notifications wait for the store: %s", error)
                     told = True
@@ -121,25 +121,30 @@ class Deliverer:
     async def _round(self) -> float:
         """Start what is due; return how long to wait before the next round."""
         pulse = await self._pushes.pulse(self._means.key_id)
-        if not pulse.active:
-            if not self._under_way:
-                await self._means.turn.give_up(pulse.lease)
-            return push_limits.IDLE_S
+        due = await self._due(pulse)
+        if not due and not self._under_way:  # quiet: nothing is written, and another may have the turn
+            await self._means.turn.rest(pulse.lease)
+            return push_limits.POLL_S if pulse.active else push_limits.IDLE_S
         if not await self._means.turn.hold(pulse.lease):
             await self._cut_off()
             self._revision = -1
             return push_limits.BEAT_S / 4
-        if time.monotonic() >= self._calm_until_s and (pulse.revision != self._revision or self._is_time()):
-            await self._begin(pulse)
+        self._begin(due)
         return push_limits.POLL_S
 
-    def _is_time(self) -> bool:
-        return self._wake_at_ms is not None and now_ms() >= self._wake_at_ms
-
-    async def _begin(self, pulse: Pulse) -> None:
+    async def _due(self, pulse: Pulse) -> tuple[PushConfig, ...]:
+        """Return what is to be delivered and was not looked at yet."""
+        is_time = self._wake_at_ms is not None and now_ms() >= self._wake_at_ms
+        if not pulse.active or time.monotonic() < self._calm_until_s:
+            return ()
+        if pulse.revision == self._revision and not is_time:
+            return ()
         due = await self._pushes.due(self._means.key_id, now_ms(), 2 * push_limits.AT_ONCE_MAX)
         self._revision, self._wake_at_ms = pulse.revision, due.wake_at_ms
-        for config in due.configs:
+        return due.configs
+
+    def _begin(self, due: tuple[PushConfig, ...]) -> None:
+        for config in due:
             key = _key(config)
             full = len(self._under_way) >= push_limits.AT_ONCE_MAX
             half = config.attempts > 0 and len(self._failing) >= push_limits.AT_ONCE_MAX // 2

@@ -4,7 +4,7 @@ The holder counts a beat up in the store. Another server takes the lease when it
 LEASE_S, by its own clock; the holder counts the same time from before it wrote its latest beat, by its own. So the
 holder's time is over first, whatever their clocks say and however long a write took: a holder that was stopped, or that
 the store does not answer, knows by itself that its turn may be another's. What it writes down is refused then, too
-(`core/pushes.py`).
+(`core/pushes.py`). Where there is nothing to deliver nobody holds it, and nothing is written.
 """
 
 import time
@@ -44,6 +44,11 @@ class Turn:
         taken = await self._store.beat(self._key_id, self.holder, standing)
         self._until_s = now_s + self._lease_s if taken.holder == self.holder else 0.0
         return self.is_ours
+
+    async def rest(self, standing: Lease) -> None:
+        """Give the lease up instead of counting it up: there is nothing to deliver."""
+        if self._until_s and time.monotonic() >= self._until_s - self._lease_s + push_limits.BEAT_S:
+            await self.give_up(standing)
 
     async def give_up(self, standing: Lease | None = None) -> None:
         """Let another have its turn, at once; does nothing where it is not ours."""

@@ -74,9 +74,13 @@ def serve(
     """Serve an agent over A2A until SIGTERM or Ctrl-C, and work on its tasks.
 
     Its card is at URL/.well-known/agent-card.json; JSON-RPC and HTTP+JSON
-    are both at URL, gRPC at a port of its own. What was accepted is kept and goes on at the next start,
-    whatever is killed. With --no-worker another `perdure worker AGENT` over
-    the same data folder works.
+    are both at URL, gRPC at a port of its own. What was accepted is kept and
+    goes on at the next start, whatever is killed. With --no-worker another
+    `perdure worker AGENT` over the same data folder works.
+
+    PERDURE_AUTH=keys lets in who has an API key (`perdure keys add NAME`),
+    jwt who has a token of an issuer, keys,jwt both. Without it nobody is
+    asked, and the server listens on this machine alone.
     """
     offer = Offer().without(_left_out(off or []))
     settings = Settings.from_environment()

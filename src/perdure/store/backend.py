@@ -20,8 +20,12 @@ T = TypeVar("T")
 class Backend(Protocol):
     """A database. Raises `StoreUnavailable` where it does not answer; then nothing, or all, of the work stands."""
 
-    async def write(self, work: Callable[[Connection], T], *, synced: bool = True) -> T:
+    async def write(
+        self, work: Callable[[Connection], T], *, synced: bool = True, committed: Callable[[], None] | None = None
+    ) -> T:
         """Run `work` in a writing transaction; synced to disk when this returns.
+
+        `committed` is called right behind the commit, in whichever thread that was, also for a caller that has left.
 
         Without `synced` it survives the death of this process at once, and that of the database server or the machine
         from the next synced write on: the log that both are written to is synced as a whole.

@@ -9,6 +9,7 @@ import contextlib
 import os
 import secrets
 import socket
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -34,31 +35,34 @@ class LocalChannel:
         self._listening: socket.socket | None = None
         self._name = ""
         self._closed = False
+        self._lock = threading.Lock()  # what was committed is told from the thread that committed it
 
     def peers(self) -> tuple[str, ...]:
         """Return the sockets in the folder but this process's own."""
-        try:
-            changed_at_ns = self._folder.stat().st_mtime_ns
-            if changed_at_ns != self._read_at_ns:
-                found = sorted(os.listdir(self._folder))
-                self._read_at_ns, self._names = changed_at_ns, tuple(name for name in found if name != self._name)
-        except OSError:
-            return ()  # nobody has listened here yet
-        return self._names
+        with self._lock:
+            try:
+                changed_at_ns = self._folder.stat().st_mtime_ns
+                if changed_at_ns != self._read_at_ns:
+                    found = sorted(os.listdir(self._folder))
+                    self._read_at_ns, self._names = changed_at_ns, tuple(name for name in found if name != self._name)
+            except OSError:
+                return ()  # nobody has listened here yet
+            return self._names
 
     def send(self, peer: str, data: bytes) -> bool:
         """Send it to that socket; False when its process has not read what came before."""
-        if self._closed:
+        with self._lock:
+            if self._closed:
+                return True
+            if self._sending is None:
+                self._sending = _datagrams()
+            try:
+                self._sending.sendto(data, self._address(peer))
+            except (ConnectionRefusedError, FileNotFoundError):
+                self._forget(peer)
+            except OSError:
+                return False
             return True
-        if self._sending is None:
-            self._sending = _datagrams()
-        try:
-            self._sending.sendto(data, self._address(peer))
-        except (ConnectionRefusedError, FileNotFoundError):
-            self._forget(peer)
-        except OSError:
-            return False
-        return True
 
     def listen(self, heard: Callable[[bytes], None]) -> None:
         """Open this process's socket. Where that cannot be done, nothing is heard."""
@@ -68,7 +72,9 @@ class LocalChannel:
         listening = _datagrams()
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
-            listening.bind(self._address(self._name))
+            with self._lock:
+                address = self._address(self._name)
+            listening.bind(address)
         except OSError:
             listening.close()
             return
@@ -77,15 +83,16 @@ class LocalChannel:
 
     async def close(self) -> None:
         """Remove this process's socket."""
-        self._closed = True
         if self._listening is not None:
             asyncio.get_running_loop().remove_reader(self._listening)
             self._listening.close()
             self._forget(self._name)
-        if self._sending is not None:
-            self._sending.close()
-        if self._descriptor is not None:
-            os.close(self._descriptor)
+        with self._lock:
+            self._closed = True
+            if self._sending is not None:
+                self._sending.close()
+            if self._descriptor is not None:
+                os.close(self._descriptor)
 
     def _read(self, listening: socket.socket, heard: Callable[[bytes], None]) -> None:
         for _ in range(limits.DATAGRAMS_AT_ONCE_MAX):

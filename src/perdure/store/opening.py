@@ -8,7 +8,6 @@ from sqlalchemy.exc import ArgumentError
 from perdure.core.errors import ConfigurationError
 from perdure.store.local_channel import LocalChannel
 from perdure.store.postgres import PostgresBackend
-from perdure.store.postgres_channel import PostgresChannel
 from perdure.store.sql_store import SqlStore
 from perdure.store.sqlite import SqliteBackend
 
@@ -29,7 +28,10 @@ async def open_store(url: str) -> SqlStore:
         path = _path(url.removeprefix(_SQLITE))
         return SqlStore(await SqliteBackend.open(path), LocalChannel(path.with_name(f"{path.name}.listeners")))
     server = _server(url)
-    return SqlStore(await PostgresBackend.open(server), PostgresChannel(server))
+    backend = await PostgresBackend.open(server)
+    from perdure.store.postgres_channel import PostgresChannel  # noqa: PLC0415 - its driver is an extra
+
+    return SqlStore(backend, PostgresChannel(server))
 
 
 def _path(name: str) -> Path:

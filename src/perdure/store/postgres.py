@@ -65,11 +65,13 @@ class PostgresBackend:
             await engine.dispose()
         return cls(url)
 
-    async def write(self, work: Callable[[Connection], T], *, synced: bool = True) -> T:
+    async def write(
+        self, work: Callable[[Connection], T], *, synced: bool = True, committed: Callable[[], None] | None = None
+    ) -> T:
         """Run `work` in a transaction; on the server's disk when this returns, unless `synced` is off."""
         if self._closed:
             raise StoreUnavailable(f"the store at {self._place} was closed")
-        running = asyncio.create_task(self._transact(work, synced))
+        running = asyncio.create_task(self._transact(work, synced, committed))
         self._running.add(running)
         running.add_done_callback(self._ended)
         return await asyncio.shield(running)
@@ -85,12 +87,15 @@ class PostgresBackend:
             await asyncio.wait(self._running)
         await self._engine.dispose()
 
-    async def _transact(self, work: Callable[[Connection], T], synced: bool) -> T:
+    async def _transact(self, work: Callable[[Connection], T], synced: bool, committed: Callable[[], None] | None) -> T:
         with driver_errors(self._place):
             async with self._engine.begin() as connection:
                 if not synced:
                     await connection.execute(_UNSYNCED)
-                return await connection.run_sync(work)
+                result = await connection.run_sync(work)
+        if committed is not None:
+            committed()
+        return result
 
     def _ended(self, running: asyncio.Task[Any]) -> None:
         self._running.discard(running)

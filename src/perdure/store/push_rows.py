@@ -91,20 +91,22 @@ class PushRows:
     async def due(self, key_id: str, now_ms: int, limit: int) -> DuePushes:
         """Return what is to be delivered now, the longest waiting first, and when the next retry is due.
 
-        At most `limit` of those that have not failed, and as many that have: neither is hidden behind the other.
+        At most `limit` of those that have not failed, and as many that have: neither is hidden behind the other. Of
+        those that have not, the time only says who waits longest; it may be another host's.
         """
         waiting = (
             select(push_configs)
             .join(tasks, tasks.c.task_id == push_configs.c.task_id)
-            .where(_active(key_id), push_configs.c.cursor < tasks.c.contiguous, push_configs.c.next_at_ms <= now_ms)
+            .where(_active(key_id), push_configs.c.cursor < tasks.c.contiguous)
             .order_by(push_configs.c.next_at_ms)
             .limit(limit)
         )
-        later = select(func.min(push_configs.c.next_at_ms)).where(_active(key_id), push_configs.c.next_at_ms > now_ms)
+        failed, is_time = push_configs.c.attempts > 0, push_configs.c.next_at_ms <= now_ms
+        later = select(func.min(push_configs.c.next_at_ms)).where(_active(key_id), failed, ~is_time)
 
         def work(connection: Connection) -> DuePushes:
             fresh = _configs(connection.execute(waiting.where(push_configs.c.attempts == 0)))
-            failing = _configs(connection.execute(waiting.where(push_configs.c.attempts > 0)))
+            failing = _configs(connection.execute(waiting.where(failed, is_time)))
             return DuePushes(
                 configs=tuple(sorted((*fresh, *failing), key=lambda config: config.next_at_ms)),
                 wake_at_ms=connection.execute(later).scalar_one_or_none(),

@@ -78,25 +78,31 @@ class SqlStore:
 
     # --- writes -------------------------------------------------------------------------------------------------
 
-    async def _write(self, work: Callable[[Connection], T], *, synced: bool = True) -> T:
-        result = await self._backend.write(work, synced=synced)
+    async def _write(self, work: Callable[[Connection], T], batch: Batch | None = None, *, synced: bool = True) -> T:
+        """Run `work`; where the batch that it writes has rows, tell those who follow its task."""
+        if batch is None or not batch.rows:
+            result = await self._backend.write(work, synced=synced)
+        else:
+            # Others are told where the commit is: this process may be busy.
+            task_id = batch.task_id
+            result = await self._backend.write(work, synced=synced, committed=lambda: self._tell_others(task_id))
+            self._watcher.tell(task_id)
         faults.reach("store.committed")
         return result
 
-    def _tell(self, batch: Batch) -> None:
-        """Tell those who follow a task, here and in other processes, that its log has grown."""
-        if batch.rows:
-            self._watcher.tell(batch.task_id)
-            for peer in self._channel.peers():
-                self._channel.send(peer, written([batch.task_id]))
+    def _tell_others(self, task_id: str) -> None:
+        for peer in self._channel.peers():
+            self._channel.send(peer, written([task_id]))
 
-    async def _begin(self, work: Callable[[Connection], T], begun: Callable[[T], bool], *, synced: bool) -> T:
+    async def _begin(
+        self, work: Callable[[Connection], T], batch: Batch, begun: Callable[[T], bool], *, synced: bool
+    ) -> T:
         """Run a beginning, whose rows need not outlast a power cut before its end is recorded, synced.
 
         A sync is a third of a turn's cost in the store. What needs no end (something is recorded already) has no
         later write to wait for, and is synced by one of its own.
         """
-        result = await self._write(work, synced=synced)
+        result = await self._write(work, batch, synced=synced)
         if not synced and not begun(result):
             await self._write(sync_point)
         return result
@@ -112,8 +118,7 @@ class SqlStore:
             with task_write(connection, batch.task_id, at_ms, batch.header) as task:
                 write_batch(connection, task, batch, at_ms)
 
-        await self._write(work)
-        self._tell(batch)
+        await self._write(work, batch)
 
     async def begin_model(
         self,
@@ -139,8 +144,7 @@ class SqlStore:
             recorded = model_ledger.begin_model(connection, batch, run, turn, attempt, worker, at_ms)
             return recorded or read_prefix(connection, batch.task_id, upto, chain, known)
 
-        begun = await self._begin(work, lambda begun: isinstance(begun, Prefix), synced=attempt > 1)
-        self._tell(batch)
+        begun = await self._begin(work, batch, lambda begun: isinstance(begun, Prefix), synced=attempt > 1)
         return begun if isinstance(begun, RecordedReply) else self._remember(batch.task_id, begun)
 
     async def record_reply(self, task_id: str, turn: int, attempt: int, reply: ModelReply, at_ms: int) -> RecordedReply:
@@ -156,14 +160,13 @@ class SqlStore:
         Raises `Fenced` or `KeyReused` when nothing may begin; then nothing of the batch is written.
         """
         check_batch(batch)
-        ledgered = await self._begin(
+        return await self._begin(
             lambda connection: effect_ledger.begin_effect(connection, batch, request, at_ms),
+            batch,
             lambda ledgered: ledgered.verdict == "begin",
             # Whether anything else was begun is what a resolution asks later (P3, P4); a read has nothing to resolve.
             synced=request.effect != "read" or request.attempt > 1,
         )
-        self._tell(batch)
-        return ledgered
 
     async def finish_effect(self, key: str, attempt: int, entry: Entry, at_ms: int) -> Ledgered:
         """Record a call's result unless an outcome is recorded; return what stands. On a closed key it is late."""

@@ -60,9 +60,17 @@ class SqliteBackend:
             raise
         return backend
 
-    async def write(self, work: Callable[[Connection], T], *, synced: bool = True) -> T:
+    async def write(
+        self, work: Callable[[Connection], T], *, synced: bool = True, committed: Callable[[], None] | None = None
+    ) -> T:
         """Run `work` in a writing transaction; synced to disk when this returns, unless `synced` is off."""
-        return await self._run(self._writing, lambda: self._change(work, synced))
+        def job() -> T:
+            result = self._change(work, synced)
+            if committed is not None:
+                committed()
+            return result
+
+        return await self._run(self._writing, job)
 
     async def read(self, work: Callable[[Connection], T]) -> T:
         """Run `work` on one snapshot of the database."""

@@ -168,6 +168,14 @@ def test_a_token_goes_to_whom_it_is_for_and_nobody_else(
     assert "secret-7" not in json.dumps(server.asked), "a server that asks for none is shown none"
 
 
+def test_a_server_that_breaks_off_each_time_is_not_asked_in_a_tight_loop(capsys: pytest.CaptureFixture[str]) -> None:
+    steps = [Stream((task(None),)) for _ in range(4)]
+    with stub(*steps, Stream((task(None, "COMPLETED"),)), result(TASK), numbers=False) as server:
+        assert run_command(["watch", server.url, "t-1"]) == 0
+    assert server.methods == ["SubscribeToTask"] * 5 + ["GetTask"]
+    assert capsys.readouterr().err.count("trying again") == 1
+
+
 def artifact(name: str, text: str, **told: Any) -> Json:
     named = {"artifactId": name, "parts": [{"text": text}]}
     return {"artifactUpdate": {"taskId": "t-1", "contextId": "c-1", "artifact": named, "metadata": {URI: told}}}

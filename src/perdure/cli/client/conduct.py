@@ -36,7 +36,7 @@ Begin = Callable[[Server], Awaitable[Follower]]
 
 @dataclass
 class Conduct:
-    """One command: `again` is what the user is told to go on with, made when it is needed."""
+    """One command. `key` is the message's, for whoever has to give it again; `told` once its outcome was."""
 
     context: typer.Context
     url: str
@@ -119,4 +119,4 @@ def words_of(name: str, given: str) -> str:
 
 
 def _say_signal(number: signal.Signals) -> None:
-    note(f"{number.name}: the task goes on at the server")
+    note(number.name)

@@ -168,9 +168,6 @@ class StateEnd:
 
     def take(self, said: Said) -> None:
         """Take what was said next."""
-        if said.kind == "message":
-            self.end = End("answered", answer=said.text)
-            return
         if said.artifact:
             before = self._artifacts.get(said.artifact, "") if said.appends else ""
             self._artifacts[said.artifact] = before + said.text

@@ -19,7 +19,7 @@ from perdure.cli.client.ends import End, Ending, StateEnd
 from perdure.cli.client.order import InOrder
 from perdure.cli.client.patience import Patience
 from perdure.cli.client.refusals import Lost, Refusal
-from perdure.cli.client.said import TERMINAL, answer_of, said_in, said_of_task
+from perdure.cli.client.said import TERMINAL, Said, answer_of, said_in, said_of_task
 from perdure.cli.client.server import Server
 from perdure.cli.client.telling import Telling
 from perdure.cli.output import note
@@ -59,6 +59,7 @@ class Follower:
         self._order = InOrder(after)
         self._streams = server.streams
         self._latest = 0
+        self._last: Said | None = None
         self._heard = False
 
     @property
@@ -131,14 +132,23 @@ class Follower:
         if said.task_id and not self.task_id:
             self.task_id = said.task_id
             self._telling.task(self.task_id)
-        if self._hands_over and said.kind != "message":
+        if said.kind == "message":
+            self._telling.event(said)
+            return End("answered", answer=said.text)
+        if self._hands_over:
             return End("accepted", said.state)
-        if not self._server.numbers:
+        return await (self._take_numbered(said) if self._server.numbers else self._take_plain(said))
+
+    async def _take_plain(self, said: Said) -> End | None:
+        if said != self._last:
             self._patience.progressed()
-            for each in self._order.take(said):
-                self._telling.event(each)
-            self._ending.take(said)
-            return await self._whole(self._ending.end)
+        self._last = said
+        for each in self._order.take(said):
+            self._telling.event(each)
+        self._ending.take(said)
+        return await self._whole(self._ending.end)
+
+    async def _take_numbered(self, said: Said) -> End | None:
         if said.kind == "task":
             self._order.start(said)
             return await self._resting()

@@ -142,6 +142,8 @@ class Visitor:
                         if said.kind == "task":
                             order.start(said)
                             continue
+                        if said.number is None:
+                            continue  # a chunk of a draft; its reply comes whole
                         for each in order.take(said):
                             patience.progressed()
                             yield self._event(each)
