@@ -232,7 +232,8 @@ STORE_READERS_MAX = 4
 """Reading connections of one process to a SQLite store; reads are short, and more threads only share the same GIL."""
 
 STORE_CONNECTIONS_MAX = 8
-"""Connections of one process to a PostgreSQL store: ten processes stay below the server's default of 100."""
+"""Connections of one process to a PostgreSQL store, and one more for its channel: ten processes stay below the
+server's default of 100."""
 
 TRANSCRIPT_CACHE_BYTES_MAX = 16 * KIB * KIB
 """Bodies whose parsed entries a process keeps, so that a turn reads and parses only what is new in its transcript."""
