@@ -121,15 +121,7 @@ class SqlStore:
         await self._write(work, batch)
 
     async def begin_model(
-        self,
-        batch: Batch,
-        run: int,
-        turn: int,
-        attempt: int,
-        worker: str,
-        at_ms: int,
-        upto: int = 0,
-        chain: str = "",
+        self, batch: Batch, run: int, turn: int, attempt: int, worker: str, at_ms: int, upto: int = 0, chain: str = ""
     ) -> RecordedReply | tuple[Entry, ...]:
         """Write the batch and the call's start row, and return the transcript to answer: entries 1 to `upto`.
 

@@ -64,6 +64,7 @@ class SqliteBackend:
         self, work: Callable[[Connection], T], *, synced: bool = True, committed: Callable[[], None] | None = None
     ) -> T:
         """Run `work` in a writing transaction; synced to disk when this returns, unless `synced` is off."""
+
         def job() -> T:
             result = self._change(work, synced)
             if committed is not None:
