@@ -25,6 +25,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "STORE_WRITE_TIMEOUT_S", 0.3)
     monkeypatch.setattr(limits, "ACKNOWLEDGE_WITHIN_S", 0.6)
     monkeypatch.setattr(limits, "BACKOFF_MAX_MS", 300)
+    monkeypatch.setattr(limits, "RECORD_WITHIN_S", 0.3)
 
 
 @contextlib.asynccontextmanager

@@ -27,7 +27,11 @@ async def test_without_the_ledgers_word_nothing_is_called(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("method", ["put_blob", "finish_effect"])
-async def test_a_result_that_cannot_be_recorded_leaves_a_begun_call(bench: Bench, method: str) -> None:
+async def test_a_result_that_cannot_be_recorded_leaves_a_begun_call(
+    bench: Bench, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "RECORD_WITHIN_S", 0.05)
+
     @tool
     async def act() -> str:
         return "x" * (limits.TOOL_TEXT_BYTES_MAX + 1)

@@ -122,9 +122,9 @@ death costs without a supervisor, and a replay elsewhere costs milliseconds."""
 STORE_WRITE_TIMEOUT_S = 10.0
 """A write to the store that takes longer is begun again; every write is safe to repeat."""
 
-RECORD_TRIES_MAX = 20
+RECORD_WITHIN_S = 10.0
 RECORD_PAUSE_S = 0.5
-"""A result that the store does not take is offered again for ten seconds: a restart of a database takes about five.
+"""A result that the store does not take is offered again for so long: a restart of a database takes about five seconds.
 
 What is known then need not become an outcome that nobody knows; a longer outage leaves the call in doubt.
 """

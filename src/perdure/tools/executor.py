@@ -170,12 +170,15 @@ class LedgerExecutor:
         self, request: EffectRequest, call_id: str, status: ResultStatus, value: JsonValue | Artifact
     ) -> Execution:
         """Record what the tool returned, offered again while the store does not answer: nobody else knows it."""
-        for _ in range(limits.RECORD_TRIES_MAX - 1):
+        loop = asyncio.get_running_loop()
+        until = loop.time() + limits.RECORD_WITHIN_S
+        while True:
             try:
                 return await self._record(request, call_id, status, value)
             except StoreUnavailable:
-                await self._sleep(limits.RECORD_PAUSE_S)
-        return await self._record(request, call_id, status, value)
+                if loop.time() >= until:
+                    raise
+            await self._sleep(limits.RECORD_PAUSE_S)
 
     async def _record(
         self, request: EffectRequest, call_id: str, status: ResultStatus, value: JsonValue | Artifact
