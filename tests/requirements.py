@@ -50,6 +50,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "a2a/test_sends_killed.py::test_a_first_message_that_nobody_sends_again_is_worked_on_and_listed",
             "a2a/test_sends_killed.py::test_a_message_that_is_sent_again_is_acted_on_once",
             "a2a/test_two_servers.py::test_the_same_message_to_both_at_once_is_one",
+            "a2a/test_sends_under_kills.py::test_p1_what_was_acknowledged_is_acted_on_once_and_in_order",
             "a2a/test_store_failing.py::test_a_first_message_that_was_refused_has_left_nothing",
             "a2a/test_store_failing.py::test_a_further_message_stays_admitted_and_a_resend_tells",
             "a2a/test_store_failing.py::test_a_server_without_its_store_takes_messages_and_says_that_it_can_tell_no_more",

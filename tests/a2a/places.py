@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from subprocess import Popen
@@ -17,6 +18,7 @@ from perdure.temporal.embedded import find_record
 from tests.a2a.house import House
 
 OWNER = Path(__file__).parents[1] / "embedded" / "owner.py"
+STARTS_MAX = 3
 KINDS = ("server", "worker", "temporal")
 
 
@@ -45,8 +47,15 @@ class _Commands:
         return name not in self.running or self.running[name].poll() is not None
 
     def serve(self, *options: str) -> None:
-        if self.dead("server"):
-            self.running["server"] = self.house.open("--json", *options, **self.environment)
+        """Serve, and return when it does. A start that finds Temporal just killed says so, and is made again."""
+        words = ("serve", self.house.agent, "--port", str(self.house.port), "--json", *options)
+        for _ in range(STARTS_MAX):
+            if not self.dead("server"):
+                return
+            self.running["server"] = self.house.command(*words, **self.environment)
+            self.house.until(lambda: self.dead("server") or self.house.answers(), "the server answers")
+            assert not self.dead("server") or "no server runs" in self.house.said, self.house.said
+        raise AssertionError(self.house.said)
 
     def kill(self, pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
@@ -84,7 +93,15 @@ class Together(_Commands):
 class Apart(_Commands):
     """`perdure serve --no-worker`, `perdure worker`, and a Temporal that neither of them owns."""
 
+    def __init__(self, house: House, environment: dict[str, str]) -> None:
+        super().__init__(house, environment)
+        self._changing = threading.RLock()  # a thread may kill while another revives
+
     def revive(self) -> None:
+        with self._changing:
+            self._revive()
+
+    def _revive(self) -> None:
         if self.dead("owner"):
             database = self.house.folder / "home" / "temporal.db"
             database.parent.mkdir(mode=0o700, exist_ok=True)
@@ -94,8 +111,9 @@ class Apart(_Commands):
         self.serve("--no-worker")
 
     def kill(self, pid: int) -> None:
-        super().kill(pid)
-        self._work()  # the client's stream goes on without workers, and nobody else would start them
+        with self._changing:
+            super().kill(pid)
+            self._work()  # the client's stream goes on without workers, and nobody else would start them
 
     def _work(self) -> None:
         if self.dead("worker"):
