@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure.a2a.task_ids import derived_ids
+from perdure.a2a.task_ids import derived_task_id
 from tests.a2a.house import House
 
 pytestmark = pytest.mark.slow
@@ -34,7 +34,7 @@ def test_a_task_is_created_streamed_cut_and_resumed(tmp_path: Path) -> None:
         house.command("init", ".").wait()
         server = house.open()
         first = curled(create, house)
-        task_id = derived_ids("", "first", "order-1")[0]
+        task_id = derived_task_id("", "first", "order-1")
         assert [number for number, _ in first] == list(range(len(first)))
         assert len(first) >= 2
         assert task_id in first[0][1]

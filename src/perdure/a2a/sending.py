@@ -23,7 +23,7 @@ from perdure.a2a import extension
 from perdure.a2a.caller import Caller, checked_key
 from perdure.a2a.errors import invalid
 from perdure.a2a.incoming import taken_in
-from perdure.a2a.task_ids import derived_ids, fresh_ids
+from perdure.a2a.task_ids import derived_task_id, fresh_context_id, fresh_task_id
 from perdure.a2a.tasks import Found, TaskReader, header_of
 from perdure.app.app import App
 from perdure.app.clock import now_ms
@@ -64,20 +64,20 @@ class Sending:
 
     async def _first(self, request: SendMessageRequest, caller: Caller) -> Accepted:
         key = _key(request, caller)
-        task_id, context_id = fresh_ids() if key is None else derived_ids(caller.principal, self._app.agent.id, key)
+        task_id = fresh_task_id() if key is None else derived_task_id(caller.principal, self._app.agent.id, key)
         faults.reach("send.arrived", task_id, request.message.message_id)
-        named = request.message.context_id
+        named = _context_id(request.message.context_id)
+        context_id = named or fresh_context_id()
         if named:
-            context_id = _context_id(named)
             await self._app.store.claim_context(context_id, caller.principal, now_ms())
         message = await taken_in(request.message, self._app.store)
         if key is not None and await self._app.store.task(task_id) is not None:
-            return await self._again(task_id, context_id, message, caller)
+            return await self._again(task_id, named, message, caller)
         start = self._app.start_of(message, task_id, context_id, caller.principal)
         try:
             await self._app.client.start(start)
         except InvalidInput:
-            return await self._again(task_id, context_id, message, caller)
+            return await self._again(task_id, named, message, caller)
         faults.reach("send.started", task_id, message.message_id)
         found = Found(header_of(start), created_at_ms=now_ms(), messages=start.messages)
         await self._show(found)
@@ -92,7 +92,7 @@ class Sending:
         except StoreUnavailable:
             return  # its workflow writes it as soon as the store answers
 
-    async def _again(self, task_id: str, context_id: str, message: Message, caller: Caller) -> Accepted:
+    async def _again(self, task_id: str, named: str, message: Message, caller: Caller) -> Accepted:
         """Return the task that this key stands for; raises `MessageConflict` when it was another message's."""
         found = await self._reader.find(task_id, caller)
         digest = message_digest(message)
@@ -102,7 +102,7 @@ class Sending:
         else:
             admission = await self._app.store.admission(task_id, message.message_id)
             known = None if admission is None else admission.digest
-        if known != digest or found.header.context_id != context_id:
+        if known != digest or named not in {"", found.header.context_id}:
             raise MessageConflict(message.message_id)
         return Accepted(found, after=0)
 

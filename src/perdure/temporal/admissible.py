@@ -35,13 +35,18 @@ def refusal(error: PerdureError) -> ApplicationError:
 
 
 def question_for(state: TaskState, item: InboxItem) -> HelpRequest | None:
-    """Return the open question that a message answers; None for one that answers none."""
-    if not item.answers or (not state.help and item.help_id is None):
+    """Return the open question that a message answers; None for one that answers none.
+
+    Questions of a run that winds down close with it, answered or not: what comes meanwhile is a message of its own, or
+    it would be lost with them.
+    """
+    open_now = () if state.run is not None and state.run.ending is not None else state.help
+    if not item.answers or (not open_now and item.help_id is None):
         return None
-    for request in state.help:
+    for request in open_now:
         if item.help_id in {None, request.help_id}:
             return request
-    open_ids = ", ".join(request.help_id for request in state.help) or "none"
+    open_ids = ", ".join(request.help_id for request in open_now) or "none"
     raise InvalidInput("help_id", f"{item.help_id!r} is not an open question of this task; open ones: {open_ids}")
 
 
