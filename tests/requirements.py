@@ -228,6 +228,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "supervisor/test_deaths.py::test_p10_a_death_is_acted_on_at_once_and_takes_what_was_started_along",
             "supervisor/test_deaths.py::test_p10_no_workflow_task_is_kept_for_a_dead_worker",
             "supervisor/test_earlier.py::test_p10_earlier_deaths_are_told_as_soon_as_temporal_answers",
+            "supervisor/test_earlier.py::test_p10_a_death_that_was_not_told_before_an_orderly_end_is_told_by_the_next",
             "supervisor/test_deaths.py::test_a_stopped_worker_is_never_declared_dead",
             "supervisor/test_report.py::test_a_completion_that_races_the_report_leaves_one_result",
             "demo/test_demo.py::test_killed_twice_the_customer_gets_one_replacement",

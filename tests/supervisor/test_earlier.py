@@ -58,3 +58,36 @@ async def test_p10_earlier_deaths_are_told_as_soon_as_temporal_answers(tmp_path:
         assert "not_reported" in {change.kind for change in changes}
         assert [row.data["failure"] for row in rows_of(stored, "tool.failed")] == ["worker_lost"]
         assert list(rosters.iterdir()) == []
+
+
+async def test_p10_a_death_that_was_not_told_before_an_orderly_end_is_told_by_the_next(tmp_path: Path) -> None:
+    async with (
+        await EmbeddedTemporal.start(tmp_path / "temporal.db") as server,
+        temporal_client(RemoteSettings(address=server.address, tls=False)) as client,
+    ):
+        bench = Bench(server.address, tmp_path, client)
+        rosters = bench.home / "workers"
+        log = bench.home / "workers.log"
+        fleet = Fleet(
+            REFERENCE, bench.queue, FOLDER, log, environment(bench), processes=1, drain_s=1.0, rosters=rosters
+        )
+        changes: list[Change] = []
+        async with app_of(bench) as app:
+            try:
+                async with supervised(fleet, client, changes.append) as supervisor:
+                    await supervisor.full()
+                    task = await app.send("held")
+                    await until(lambda: bench.outside.count("held") == 1)
+                    os.kill(server.pid, signal.SIGSTOP)
+                    for worker in supervisor.workers:
+                        os.kill(worker.pid, signal.SIGKILL)
+                    await until(lambda: any(change.kind == "died" for change in changes))
+            finally:
+                os.kill(server.pid, signal.SIGCONT)
+            assert len(list(rosters.iterdir())) == 1
+            (bench.home / "open").touch()
+            async with supervised(fleet, client, changes.append):
+                await until(lambda: bench.outside.count("held.end") == 1, WITHIN_S)
+                assert await result(task) == "ok: held done"
+            await bench.sound(task, app.store)
+        assert list(rosters.iterdir()) == []

@@ -1,6 +1,7 @@
 """What a tool hands over: how it is recorded, and what the model is told; after the effect nothing fails."""
 
 import pytest
+from pydantic import JsonValue
 
 from perdure import Artifact, File
 from perdure.core import limits
@@ -30,6 +31,13 @@ def test_every_kind_of_part() -> None:
     assert handed_over(Artifact("report", "x", text="Tell them."))[1] == "Tell them."
 
 
+def _nested(depth: int) -> JsonValue:
+    value: JsonValue = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
 @pytest.mark.parametrize(
     ("artifact", "why"),
     [
@@ -37,6 +45,8 @@ def test_every_kind_of_part() -> None:
         (Artifact("large", File("text/plain", data=b"x" * limits.ARTIFACT_BYTES_MAX)), "by URL"),
         (Artifact("strange", {"x": float("nan")}), "could not be handed over"),
         (Artifact("strange", {"x": object()}), "could not be handed over"),  # type: ignore[dict-item]
+        (Artifact("deep", _nested(3000)), "could not be handed over"),
+        (Artifact(7, "x"), "could not be handed over"),  # type: ignore[arg-type]
     ],
 )
 def test_what_cannot_be_handed_over_is_said(artifact: Artifact, why: str) -> None:

@@ -259,3 +259,13 @@ async def _orphaned(pid: int) -> None:
         loop.remove_reader(pid_fd)
     finally:
         os.close(pid_fd)
+
+
+def ending_of(code: int) -> str:
+    """Say how a process ended: a signal's name, or the status."""
+    if code >= 0:
+        return f"ended with {code}"
+    try:
+        return f"was killed ({signal.Signals(-code).name})"
+    except ValueError:
+        return f"was killed (signal {-code})"

@@ -35,21 +35,27 @@ class Roster:
         """Note a worker that was born."""
         os.write(self.fd, f"{identity}\n".encode())
 
-    def close(self) -> None:
-        """All workers are dead and reported: nobody needs it any more."""
-        self._path.unlink(missing_ok=True)
+    def close(self, *, told: bool) -> None:
+        """All workers are dead. Where their deaths were told, nobody needs the file; else the next supervisor does."""
+        if told:
+            self._path.unlink(missing_ok=True)
         os.close(self.fd)
 
 
-def dead_of(folder: Path, queue: str) -> dict[str, Path]:
-    """Return the workers of earlier supervisors of the queue that are dead for certain, each with its roster's file."""
+def dead_of(folder: Path, queue: str) -> tuple[dict[str, Path], bool]:
+    """Return the workers of earlier supervisors of the queue that are dead for certain, each with its roster's file.
+
+    And whether there is a roster somebody of which lives: a sibling's, or one whose last process is still dying.
+    """
     found: dict[str, Path] = {}
+    lives = False
     for path in sorted(folder.glob(f"{queue}.*")):
         with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                continue  # somebody of them lives
+                lives = True
+                continue
             # A file that was made and not locked yet is empty, and is left alone.
             found |= dict.fromkeys(file.read().decode().split(), path)
-    return found
+    return found, lives

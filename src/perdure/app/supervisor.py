@@ -29,7 +29,7 @@ from typing import Any, Final, Literal
 
 from temporalio.client import Client
 
-from perdure.app.births import Child, Nursery
+from perdure.app.births import Child, Nursery, ending_of
 from perdure.app.roster import Roster, dead_of
 from perdure.core import limits
 from perdure.core.errors import ConfigurationError, Unavailable
@@ -41,6 +41,9 @@ READY_WITHIN_S: Final = 60.0
 RESTART_DELAY_S: Final = 0.5
 AFTER_RECOVERY_S: Final = 0.15
 """Where attempts begin again, they go first: a replacement's start and the sweep would take their processor time."""
+
+EARLIER_LOOKS: Final = 20
+"""A roster somebody of which is still dying is looked at again for ten seconds; a sibling's stays as it is."""
 
 STARTS_AT_ONCE: Final = 2
 """Starts are processor time, which those who work need."""
@@ -107,7 +110,7 @@ class Supervisor:
         self._keepers: list[asyncio.Task[None]] = []
         self._sweeps: set[asyncio.Task[None]] = set()
         self._ending = asyncio.Event()
-        self._last: list[Death] = []
+        self._untold: list[Death] = []
         self._roster: Roster | None = None
         self._log_fd = -1
         self._leash_fd = -1
@@ -180,7 +183,7 @@ class Supervisor:
             await asyncio.gather(*self._keepers, return_exceptions=True)
             if self._nursery is not None:
                 await self._nursery.close()
-            await self._tell_the_last()
+            told = await self._tell_the_last()
             for sweep in self._sweeps:
                 sweep.cancel()
             await asyncio.gather(*self._sweeps, return_exceptions=True)
@@ -190,18 +193,20 @@ class Supervisor:
                 os.close(self._log_fd)
                 self._leash_fd = -1
             if self._roster is not None:
-                self._roster.close()
+                self._roster.close(told=told)
                 self._roster = None
 
-    async def _tell_the_last(self) -> None:
-        """Report the last workers: one that ended in order may have been handed an attempt that it never saw."""
+    async def _tell_the_last(self) -> bool:
+        """Report the last (each may hold an attempt it never saw) and the untold; return whether Temporal heard."""
         left = [child for place in self._places if (child := place.child) is not None]
-        deaths = [*self._last, *(Death(child.identity, "shutdown", child.board.held()) for child in left)]
-        if not deaths:
-            return
+        deaths = [*self._untold, *(Death(child.identity, "shutdown", child.board.held()) for child in left)]
+        if not deaths or not self._fleet.reports:
+            return True
         with contextlib.suppress(Unavailable, TimeoutError):
             async with asyncio.timeout(limits.DEATH_LAST_WORD_S):
                 await DeathReport(self._client, self._fleet.queue, *deaths).go_through()
+                return True
+        return False
 
     async def _ask(self, child: Child) -> None:
         child.asked = True
@@ -235,8 +240,8 @@ class Supervisor:
             place.steady.clear()
             lived_s = time.monotonic() - child.born_s
             held = child.board.held()
-            await self._act_on(place, child, code, held)
             place.child = None
+            await self._act_on(place, child, code, held)
             quick = lived_s < limits.WORKER_STEADY_S and not held and not child.asked
             failures = failures + 1 if quick else 0
             if failures > 1:
@@ -304,8 +309,8 @@ class Supervisor:
             return
         own_end = child.asked or child.ended
         death = Death(child.identity, "shutdown" if own_end else "worker_died", held)
+        self._untold.append(death)
         if self._ending.is_set():
-            self._last.append(death)
             return
         report = DeathReport(self._client, self._fleet.queue, death)
         problem = ""
@@ -320,7 +325,7 @@ class Supervisor:
             failed = report.reported.failed
             text = f"worker {child.pid}: attempts that begin again elsewhere: {failed}"
             self._changed("reported", place, child.pid, text, code, failed)
-        self._sweep_behind(self._sweep(report, place, child.pid, f"worker {child.pid}'s death was"))
+        self._sweep_behind(self._sweep(report, place, child.pid, f"worker {child.pid}'s death was", death))
         if held:
             await asyncio.sleep(AFTER_RECOVERY_S)
 
@@ -331,16 +336,19 @@ class Supervisor:
 
     async def _tell_of_earlier(self, rosters: Path) -> None:
         """Report the workers of earlier supervisors of this queue that died with them."""
-        dead = await asyncio.to_thread(dead_of, rosters, self._fleet.queue)
-        if not dead or not self._fleet.reports:
-            return
-        deaths = [Death(identity, "worker_lost") for identity in dead]
-        report = DeathReport(self._client, self._fleet.queue, *deaths)
-        await self._sweep(report, self._places[0], 0, "the deaths of earlier workers were")
-        for path in set(dead.values()):
-            path.unlink(missing_ok=True)
+        for _ in range(EARLIER_LOOKS if self._fleet.reports else 0):
+            dead, lives = await asyncio.to_thread(dead_of, rosters, self._fleet.queue)
+            deaths = [Death(identity, "worker_lost") for identity in dead]
+            if deaths:
+                report = DeathReport(self._client, self._fleet.queue, *deaths)
+                await self._sweep(report, self._places[0], 0, "the deaths of earlier workers were")
+            for path in set(dead.values()):
+                path.unlink(missing_ok=True)
+            if not lives:
+                return
+            await asyncio.sleep(RESTART_DELAY_S)
 
-    async def _sweep(self, report: DeathReport, place: _Place, pid: int, what: str) -> None:
+    async def _sweep(self, report: DeathReport, place: _Place, pid: int, what: str, *deaths: Death) -> None:
         if report.reported.failed:
             await asyncio.sleep(AFTER_RECOVERY_S)
         while True:
@@ -351,6 +359,7 @@ class Supervisor:
                 self._changed("not_reported", place, pid, f"{what} not told yet: {error}")
                 await asyncio.sleep(RESTART_DELAY_S)
                 continue
+            self._untold = [death for death in self._untold if death not in deaths]
             return
 
     def _changed(
@@ -388,13 +397,3 @@ async def supervised(fleet: Fleet, client: Client, on_change: Callable[[Change],
 
 def _is_ready(child: Child) -> bool:
     return child.ready.done() and child.ready.exception() is None and not child.died.done()
-
-
-def ending_of(code: int) -> str:
-    """Say how a process ended: a signal's name, or the status."""
-    if code >= 0:
-        return f"ended with {code}"
-    try:
-        return f"was killed ({signal.Signals(-code).name})"
-    except ValueError:
-        return f"was killed (signal {-code})"

@@ -54,9 +54,9 @@ class LocalChannel:
         with self._lock:
             if self._closed:
                 return True
-            if self._sending is None:
-                self._sending = _datagrams()
             try:
+                if self._sending is None:
+                    self._sending = _datagrams()
                 self._sending.sendto(data, self._address(peer))
             except (ConnectionRefusedError, FileNotFoundError):
                 self._forget(peer)

@@ -99,7 +99,7 @@ class SqliteBackend:
             if self._connection is None:
                 self._connection = self._writer.connect()
             # In WAL mode NORMAL leaves the syncing to the next FULL commit, which syncs the same file.
-            self._connection.connection.cursor().execute(f"PRAGMA synchronous={'FULL' if synced else 'NORMAL'}")
+            _on_driver(self._connection, f"PRAGMA synchronous={'FULL' if synced else 'NORMAL'}")
             with self._connection.begin():
                 return work(self._connection)
 
@@ -140,14 +140,18 @@ def _engine(path: Path, connections: int, begin: str, pragma: str) -> Engine:
         driver.execute(f"PRAGMA {pragma}")
 
     def begun(connection: Connection) -> None:
-        try:
-            connection.connection.cursor().execute(begin)
-        except sqlite3.Error as error:
-            raise DBAPIError(begin, None, error) from error
+        _on_driver(connection, begin)
 
     event.listen(engine, "connect", connected)
     event.listen(engine, "begin", begun)
     return engine
+
+
+def _on_driver(connection: Connection, statement: str) -> None:
+    try:
+        connection.connection.cursor().execute(statement)
+    except sqlite3.Error as error:
+        raise DBAPIError(statement, None, error) from error
 
 
 @contextmanager

@@ -16,11 +16,12 @@ from perdure.core.digests import body_of, canonical, safe_json, safe_text
 
 def handed_over(artifact: Artifact) -> tuple[HandedOver | None, str]:
     """Return the recorded form, None where there can be none, and what the model is told."""
-    name = safe_text(artifact.name) or "artifact"
+    name = "artifact"
     try:
+        name = safe_text(artifact.name) or name
         made = HandedOver(name=name, parts=tuple(_part(part) for part in artifact.parts))
         size = len(canonical(body_of(made)))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, AttributeError, RecursionError) as error:
         return None, f"The call ended, but {name} could not be handed over: {error}."
     if not made.parts:
         return None, f"The call ended, but {name} has no parts and was not handed over."

@@ -21,8 +21,9 @@ from pydantic import JsonValue
 from temporalio.client import Client
 
 from perdure.app.app import App
+from perdure.app.births import ending_of
 from perdure.app.events import TaskEvent
-from perdure.app.supervisor import Change, Fleet, ending_of, supervised
+from perdure.app.supervisor import Change, Fleet, supervised
 from perdure.cli.demo.agent import AGENT_ID, REFERENCE
 from perdure.cli.demo.customer import Beside, Customer
 from perdure.cli.demo.evidence import Kill, Notes, Waiting, pid_in, waiting, working_pids
