@@ -15,7 +15,9 @@ README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
 
 def commands() -> list[str]:
-    (block,) = re.findall(r"```console\n(.*?)```", README, flags=re.DOTALL)
+    (block,) = [
+        each for each in re.findall(r"```console\n(.*?)```", README, flags=re.DOTALL) if "Last-Event-ID" in each
+    ]
     return re.findall(r"^\$ ((?:.*\\\n)*.*)$", block, flags=re.MULTILINE)
 
 

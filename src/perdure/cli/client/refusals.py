@@ -77,6 +77,9 @@ def _of_a2a(error: A2AError) -> PerdureError:
         found = _of_status(cause.response)
         if found is not None:
             return found
+        why = _why(cause.response)
+        if why and cause.response.is_client_error and isinstance(error, A2AClientError):
+            return InvalidInput("refused", f"HTTP {cause.response.status_code}{why}")
     if isinstance(cause, httpx.TransportError):
         return _of_transport(cause)
     code = (error.data or {}).get("code")
@@ -101,8 +104,7 @@ def _of_status(response: httpx.Response) -> PerdureError | None:
         return ConfigurationError(
             "PERDURE_TOKEN", f"HTTP {status}{_why(response)}; set a token that {response.url} takes"
         )
-    why = _why(response)
-    return InvalidInput("refused", f"HTTP {status}{why}") if why and response.is_client_error else None
+    return None
 
 
 def _why(response: httpx.Response) -> str:
