@@ -77,7 +77,8 @@ async def test_a_resting_task_continues_between_runs(bench: Bench) -> None:
             await resent(bench, task.id, item(f"m-{index}"))
         await event(task, "run.ended", count=8)
         stored = await bench.sound(task, app.store)
-        assert len(await bench.histories(task.id)) > 2
+        # How often it finds itself idle depends on how soon the next message comes: at least once.
+        assert len(await bench.histories(task.id)) >= 2
         # P1: what an earlier history admitted is recognised in a later one.
         admitted = {row.data["message_id"]: row.number for row in rows_of(stored, "message.admitted")}
         assert await resent(bench, task.id, item("m-0")) == admitted["m-0"]
