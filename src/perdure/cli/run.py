@@ -29,6 +29,7 @@ from perdure.cli.places import Origin, command, existing_store, origin_of, remem
 from perdure.cli.reading import read_log
 from perdure.cli.signals import Interrupted, first_of, until_signal
 from perdure.cli.temporal_watch import until_temporal_ends
+from perdure.core import limits
 from perdure.core.errors import ConfigurationError, InvalidInput, RunFailed, TaskClosed, TaskNotFound, Unavailable
 from perdure.core.ports import TaskRow
 from perdure.core.state import TERMINAL
@@ -178,16 +179,19 @@ async def _given(request: _Request, app: App) -> Outcome:
         if request.message is not None:
             past = await task.send(request.message)
         request.task_id = task.id
-    return await first_of(_followed(request, task, past), until_diverged(task))
+    return await first_of(_followed(request, app, task, past), until_diverged(task))
 
 
-async def _followed(request: _Request, task: Task, past: int) -> Outcome:
+async def _followed(request: _Request, app: App, task: Task, past: int) -> Outcome:
     try:
         outcome = await follow(task, request.output, TerminalAnswering(task), past)
     except NobodyAnswers:
         row = await task.row()
         outcome = Outcome("waiting", task.id, row.state, row.reason, exit_code=1)
-    return _tell(request, outcome)
+    _tell(request, outcome)
+    if outcome.state in TERMINAL:
+        await app.client.returned(task.id, limits.RETURN_WITHIN_S)
+    return outcome
 
 
 async def _left(request: _Request, settings: Settings) -> TaskRow | None:

@@ -132,6 +132,9 @@ What is known then need not become an outcome that nobody knows; a longer outage
 STORE_WRITE_HEARTBEAT_TIMEOUT_S = 3.0
 """A worker killed inside a write is waited for this long; one that was only slow writes the same again."""
 
+RETURN_WITHIN_S = 3.0
+"""A workflow whose task has ended returns within milliseconds; a command that ends its workers waits for it so long."""
+
 ACKNOWLEDGE_WITHIN_S = 10.0
 """A handler whose write takes longer says so (retry later); what it admitted stays admitted."""
 

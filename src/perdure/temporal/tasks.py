@@ -4,7 +4,12 @@ import asyncio
 from datetime import timedelta
 from typing import TypeVar, cast
 
-from temporalio.client import Client, WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
+from temporalio.client import (
+    Client,
+    WorkflowFailureError,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
@@ -115,6 +120,21 @@ class TaskClient:
     async def monitor(self, task_id: str) -> Monitor:
         """Return what the task's workflow has under way; needs a live worker."""
         return await self._query(task_id, "monitor", Monitor)
+
+    async def returned(self, task_id: str, within_s: float) -> bool:
+        """Wait until the workflow of a task that has ended has returned; False when it has not in time.
+
+        Its terminal row is in the store before that, and one more workflow task lies between: whoever ends the workers
+        meanwhile leaves it to the next ones.
+        """
+        try:
+            async with asyncio.timeout(within_s):
+                await self._client.get_workflow_handle(task_id).result()
+        except (TimeoutError, RPCError):
+            return False
+        except WorkflowFailureError:
+            pass
+        return True
 
     async def _update(self, task_id: str, name: str, argument: Frozen | None, result: type[ResultT]) -> ResultT:
         handle = self._client.get_workflow_handle(task_id)
