@@ -1,4 +1,4 @@
-"""Every bound of the system, each with its reason (P7). A number that is not here is not a bound.
+"""Every bound of the system, each with its reason (P7); those of push and of the client have files of their own.
 
 Units are in the names. What a user may set is a field of an agent's settings whose default is one of these.
 """
@@ -224,6 +224,10 @@ RUN_TURNS_MAX = 100
 HISTORY_EVENTS_MAX = 2_000
 """Continue as new after this many events: about 160 turns. A replay must fit in half a workflow task's 2 s."""
 
+HISTORY_BYTES_MAX = 20 * KIB * KIB
+"""Above this a task takes in no message until it has continued as new; Temporal ends a workflow at 50 MiB, and what a
+batch brings (below 2 MiB) is in the history a second time when it is stored."""
+
 EVENTS_PER_WRITE_MAX = 200
 """Rows in one batch: at under 400 bytes each they stay well below Temporal's payload warning."""
 
@@ -289,6 +293,9 @@ then costs what is new in the log. The ones that were asked for longest ago go f
 LIST_PAGE_DEFAULT = 50
 LIST_PAGE_MAX = 100
 """Tasks of one page, both as A2A names them (3.1.4)."""
+
+STORE_PATIENCE_S = 10.0
+"""How long an answer that waits for its task waits for a store that does not answer: a failover takes seconds."""
 
 STREAM_STALL_S = 30.0
 """A client that takes nothing from its stream for so long is cut, and goes on from its last number (B24)."""
@@ -368,33 +375,3 @@ JWKS_AGAIN_S = 30.0
 
 JWKS_STALE_S = 3_600.0
 """How long the last key set is used while its issuer does not answer."""
-
-# --- the command line as a client ---------------------------------------------------------------------------------
-CLIENT_CONNECT_S = 10.0
-"""To be connected, to write, to get a connection: a host that takes longer is down."""
-
-CLIENT_CARD_S = 10.0
-"""For an agent's card, which every server answers at once."""
-
-CLIENT_SILENCE_S = 45.0
-"""A stream on which nothing came for so long is dead: servers of this package send a ping every 15 s."""
-
-CLIENT_ANSWER_S = 600.0
-"""For an answer of a server that need not ping: what its agent does in between may take minutes."""
-
-CLIENT_BACKOFF_FIRST_S = 0.2
-CLIENT_BACKOFF_MAX_S = 5.0
-"""Between tries to reach a server again: soon enough to be back when it is, seldom enough not to hinder its start."""
-
-CLIENT_PATIENCE_S = 300.0
-"""How long a server may be away before a client ends and says from which number to go on."""
-
-CLIENT_LIST_PATIENCE_S = 20.0
-"""The same for who only wants to see a list."""
-
-CLIENT_POLL_FIRST_S = 0.5
-CLIENT_POLL_MAX_S = 5.0
-"""How often a server that does not stream is asked."""
-
-CLIENT_EARLY_MAX = 1_000
-"""Events kept because they came before their predecessors; more is no reordering but a gap, and is asked for again."""

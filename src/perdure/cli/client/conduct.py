@@ -16,7 +16,7 @@ from perdure.cli.client.telling import Telling
 from perdure.cli.output import Outcome, note
 from perdure.cli.places import command
 from perdure.cli.signals import Interrupted, until_signal
-from perdure.core import limits
+from perdure.core import client_limits
 from perdure.core.errors import InvalidInput, RunFailed, Unavailable
 
 Url = Annotated[str, typer.Argument(metavar="URL", help="Where the agent is served, as http://127.0.0.1:8000.")]
@@ -28,7 +28,7 @@ PatienceS = Annotated[
     float,
     typer.Option("--patience", min=0, metavar="SECONDS", help="How long the server may be away before this gives up."),
 ]
-PATIENCE_S = limits.CLIENT_PATIENCE_S
+PATIENCE_S = client_limits.PATIENCE_S
 
 Begin = Callable[[Server], Awaitable[Follower]]
 """Makes what follows the task, once the server is known."""

@@ -11,7 +11,7 @@ from perdure.cli.client.said import last_words, state_of
 from perdure.cli.client.server import Server, checked_url, connected
 from perdure.cli.tables import print_table
 from perdure.cli.timeline import elapsed, one_line
-from perdure.core import limits
+from perdure.core import client_limits, limits
 
 WORDS_CHARS = 60
 
@@ -48,7 +48,7 @@ async def _listed(url: str, limit: int) -> tuple[str, list[Task]]:
 
 async def _pages(server: Server, limit: int) -> list[Task]:
     found: list[Task] = []
-    patience, token = Patience(limits.CLIENT_LIST_PATIENCE_S), ""
+    patience, token = Patience(client_limits.LIST_PATIENCE_S), ""
     while len(found) < limit:
         wanted = min(limit - len(found), limits.LIST_PAGE_MAX)
         page = await patiently(patience, partial(server.tasks, wanted, token))

@@ -9,7 +9,7 @@ A status stands until the next one and is repeated with every update, its text t
 from dataclasses import replace
 
 from perdure.cli.client.said import Said
-from perdure.core import limits
+from perdure.core import client_limits
 from perdure.core.errors import StoreBehind
 
 
@@ -36,7 +36,7 @@ class InOrder:
     @property
     def gapes(self) -> bool:
         """Whether more came too early than a reordering explains: ask again from `seen`."""
-        return len(self._early) > limits.CLIENT_EARLY_MAX
+        return len(self._early) > client_limits.EARLY_MAX
 
     def start(self, task: Said) -> None:
         """A stream begins with the task as of some number.

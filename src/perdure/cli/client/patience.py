@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from perdure.cli.client.refusals import Lost
 from perdure.cli.output import note
-from perdure.core import limits
+from perdure.core import client_limits
 from perdure.core.errors import Unavailable
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ class Patience:
         """
         now_s = time.monotonic()
         self._since_s = now_s if self._since_s is None else self._since_s
-        full_s = min(limits.CLIENT_BACKOFF_FIRST_S * 2.0 ** min(self._tries, 30), limits.CLIENT_BACKOFF_MAX_S)
+        full_s = min(client_limits.BACKOFF_FIRST_S * 2.0 ** min(self._tries, 30), client_limits.BACKOFF_MAX_S)
         # Jitter keeps all clients of one server from coming back at the same moment.
         delay_s = max(floor_s, full_s * (0.5 + 0.5 * random.random()))  # noqa: S311 - not for secrets
         if now_s + delay_s - self._since_s > self._patience_s:

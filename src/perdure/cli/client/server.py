@@ -36,7 +36,7 @@ from a2a.utils.constants import TransportProtocol
 from perdure.a2a import extension
 from perdure.cli.client.credentials import interceptors_for
 from perdure.cli.client.refusals import Lost, sorted_errors
-from perdure.core import limits
+from perdure.core import client_limits
 from perdure.core.errors import ConfigurationError, InvalidInput, PerdureError, Unavailable
 
 BINDINGS: Final = [TransportProtocol.JSONRPC, TransportProtocol.HTTP_JSON]
@@ -60,7 +60,7 @@ class Server:
     async def send(self, request: SendMessageRequest, key: str) -> AsyncGenerator[StreamResponse, None]:
         """Send a message; yield what follows, or the one answer where the server does not stream."""
         streams = self.streams and not request.configuration.return_immediately
-        context = self._context({"Idempotency-Key": key}, None if streams else limits.CLIENT_ANSWER_S)
+        context = self._context({"Idempotency-Key": key}, None if streams else client_limits.ANSWER_S)
         with sorted_errors():
             sent = (self._client if streams else self._asking).send_message(request, context=context)
             responses = cast(AsyncGenerator[StreamResponse, None], sent)
@@ -86,7 +86,7 @@ class Server:
 
     async def cancel(self, task_id: str) -> Task:
         """Cancel the task; return it as it is then."""
-        context = self._context({}, answer_s=limits.CLIENT_ANSWER_S)
+        context = self._context({}, answer_s=client_limits.ANSWER_S)
         with sorted_errors():
             return await self._client.cancel_task(CancelTaskRequest(id=task_id), context=context)
 
@@ -114,7 +114,7 @@ async def connected(url: str) -> AsyncIterator[Server]:
     not tried again, because what was not given yet cannot be lost, and an address may be mistyped.
     """
     checked_url(url)
-    async with httpx.AsyncClient(timeout=_timeout(limits.CLIENT_CARD_S)) as http:
+    async with httpx.AsyncClient(timeout=_timeout(client_limits.CARD_S)) as http:
         card = await _card(http, url)
         try:
             shown = list(interceptors_for(url, card, os.environ))
@@ -122,7 +122,7 @@ async def connected(url: str) -> AsyncIterator[Server]:
         except ValueError as error:
             raise InvalidInput("URL", f"the agent at {url} speaks neither JSON-RPC nor HTTP+JSON: {error}") from error
         server = Server(url, card, client, asking)
-        http.timeout = _timeout(limits.CLIENT_SILENCE_S if server.numbers else limits.CLIENT_ANSWER_S)
+        http.timeout = _timeout(client_limits.SILENCE_S if server.numbers else client_limits.ANSWER_S)
         yield server
 
 
@@ -159,4 +159,4 @@ async def _card(http: httpx.AsyncClient, url: str) -> AgentCard:
 
 
 def _timeout(read_s: float) -> httpx.Timeout:
-    return httpx.Timeout(limits.CLIENT_CONNECT_S, read=read_s)
+    return httpx.Timeout(client_limits.CONNECT_S, read=read_s)
