@@ -30,6 +30,8 @@ REQUIREMENTS: dict[str, Requirement] = {
             "temporal/test_inbox.py::test_an_id_from_long_ago_is_looked_up_in_the_store",
             "temporal/test_inbox.py::test_many_senders_at_once_lose_nothing",
             "temporal/test_inbox.py::test_early_messages_join_the_starts_own",
+            "temporal/test_inbox.py::test_p1_a_full_history_takes_nothing_in_until_it_is_continued",
+            "a2a/test_store_failing.py::test_what_was_taken_in_is_not_asked_for_again_where_the_store_fails_after_it",
             "retail/test_conversations.py::test_no_kill_makes_a_difference",
             "retail/test_supervised.py::test_no_kill_of_anyone_makes_a_difference",
             "temporal/test_store_failures.py::test_a_send_says_at_once_that_the_store_fails_and_a_resend_tells",

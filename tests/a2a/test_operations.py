@@ -6,13 +6,13 @@ import base64
 import pytest
 from temporalio.api.enums.v1 import EventType
 
-from perdure import Agent, tool
+from perdure import Agent, App, TaskEvent, tool
 from perdure.a2a.extension import URI
 from perdure.app.offer import Offer
 from perdure.core.ports import ToolPort
-from perdure.testing import call, fail, last_user, say
+from perdure.testing import call, calls, fail, last_user, say
 from tests.a2a.desk import Desk, Json, desk, reason_of, sending
-from tests.temporal.bench import Bench, until
+from tests.temporal.bench import Bench, event, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -98,6 +98,30 @@ async def test_a_question_is_answered_by_a_message_once(bench: Bench) -> None:
         conflict = sending("the blue one", message_id="m-3", taskId=task["id"])
         assert await client.reason("SendMessage", conflict) == "INVALID_PARAMS"
         await bench.sound(app.task(task["id"]), app.store)
+
+
+async def test_an_answer_to_one_of_two_questions_returns_and_shows_the_other(bench: Bench) -> None:
+    """3.2.2: the task waits again when the answer is taken, though its state has not changed; whichever is first."""
+    questions = calls(*(call("ask_participant", {"question": text}) for text in ("Which one?", "When?")))
+    async with bench.app(bench.agent(questions, say("done"))) as app, desk(app) as client:
+        task = await client.send()
+        asked = [each.help_id for each in await _first(app, task["id"], "help.requested", 2)]
+        fields = {URI: {"helpId": asked[1]}}
+        after_one = await client.send("today", message_id="m-2", taskId=task["id"], metadata=fields)
+        assert (state(after_one), after_one["status"]["message"]["parts"]) == (
+            "INPUT_REQUIRED",
+            [{"text": "Which one?"}],
+        )
+        assert state(await client.send("the red one", message_id="m-3", taskId=task["id"])) == "COMPLETED"
+        # Sent again it is answered as the task is now, not as it was then.
+        again = await client.send("today", message_id="m-2", taskId=task["id"], metadata=fields)
+        assert state(again) == "COMPLETED"
+        await bench.sound(app.task(task["id"]), app.store)
+
+
+async def _first(app: App, task_id: str, kind: str, count: int) -> list[TaskEvent]:
+    """Return a task's first `count` events of that kind."""
+    return [await event(app.task(task_id), kind, count=number) for number in range(1, count + 1)]
 
 
 async def test_cancel(bench: Bench) -> None:

@@ -1,11 +1,13 @@
 """B25: a store that fails, at the front door: an error at once that says when to try again, and nothing is lost."""
 
 import json
+from typing import Any
 
 import httpx
 import pytest
 
 from perdure.core import limits
+from perdure.core.errors import StoreUnavailable
 from perdure.testing import say
 from tests.a2a.desk import Desk, Json, desk, sending
 from tests.temporal.bench import Bench, ended, event, rows_of
@@ -75,6 +77,49 @@ async def test_a_server_without_its_store_takes_messages_and_says_that_it_can_te
         assert is_unavailable(await posted(client, "SendMessage", sending("b", message_id="m-2", taskId=task["id"])))
         assert is_unavailable(await posted(client, "SubscribeToTask", {"id": task["id"]}))
         await ended(working.task(task["id"]))
+
+
+async def test_what_was_taken_in_is_not_asked_for_again_where_the_store_fails_after_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client without a key that is told to send again makes a second task of one that is there (P1)."""
+    monkeypatch.setattr(limits, "STORE_PATIENCE_S", 0.3)
+    agent = bench.agent(say("yes"))
+    async with bench.app(agent) as working, bench.app(agent, worker=False) as lost, desk(lost) as client:
+        reading = lost.store.events_after
+
+        async def fails_after_acceptance(*arguments: Any) -> object:
+            raise StoreUnavailable("the store has gone")
+
+        monkeypatch.setattr(lost.store, "events_after", fails_after_acceptance)
+        task = await client.send()  # blocking: it waits for an end that this server cannot see
+        assert task["status"]["state"] == "TASK_STATE_SUBMITTED"
+        assert [each["messageId"] for each in task["history"]] == ["m-1"]
+        answer = await posted(client, "SendStreamingMessage", sending(message_id="m-2"))
+        first, *rest = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]
+        assert first["result"]["task"]["id"] not in {"", task["id"]}
+        assert ["error" in each for each in rest] == [True]
+        monkeypatch.setattr(lost.store, "events_after", reading)
+        await ended(working.task(task["id"]))
+
+
+async def test_an_answer_that_waits_outlives_a_short_failure_of_the_store(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = bench.agent(say("yes"))
+    async with bench.app(agent) as app, bench.app(agent, worker=False) as serving, desk(serving) as client:
+        reading, failures = serving.store.events_after, iter([True, True])
+
+        async def fails_twice(*arguments: Any) -> object:
+            if next(failures, False):
+                raise StoreUnavailable("the store has gone")
+            return await reading(*arguments)
+
+        monkeypatch.setattr(serving.store, "events_after", fails_twice)
+        task = await client.send()
+        assert task["status"]["state"] == "TASK_STATE_COMPLETED"
+        assert next(failures, None) is None
+        await ended(app.task(task["id"]))
 
 
 async def test_a_stream_says_that_it_was_cut_and_goes_on_elsewhere_from_its_number(bench: Bench) -> None:

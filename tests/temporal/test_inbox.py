@@ -2,11 +2,17 @@
 
 import asyncio
 from datetime import timedelta
+from functools import partial
 
 import pytest
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.enums.v1 import UpdateWorkflowExecutionLifecycleStage
+from temporalio.api.update.v1 import UpdateRef
+from temporalio.api.workflowservice.v1 import PollWorkflowExecutionUpdateRequest
 from temporalio.client import WorkflowFailureError
 from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError, RPCStatusCode
 
 from perdure import tool
 from perdure.app.messages import new_id
@@ -16,7 +22,7 @@ from perdure.core.errors import InvalidInput, MessageConflict, RunFailed, TaskCl
 from perdure.core.log import Batch, TaskHeader
 from perdure.core.ports import ToolPort
 from perdure.temporal import tasks as client_side
-from perdure.temporal.contracts import TASK_WORKFLOW, InboxItem, InboxReply, InboxRequest, TaskStart
+from perdure.temporal.contracts import TASK_WORKFLOW, InboxItem, InboxReply, InboxRequest, Receipt, TaskStart
 from perdure.testing import call, say
 from tests.temporal.bench import Bench, Gate, entries_of, event, item, logged, message, rows_of, until
 
@@ -263,13 +269,15 @@ async def test_early_messages_join_the_starts_own(bench: Bench) -> None:
                 handle.execute_update(
                     "inbox",
                     InboxRequest(items=(item(name, lane="queue"),)),
+                    id=name,
                     result_type=InboxReply,
                     rpc_timeout=timedelta(seconds=15),
                 )
             )
             for name in ("m-a", "m-b")
         ]
-        await asyncio.sleep(0.2)  # both requests reach the server, which holds them until a worker comes
+        for name in ("m-a", "m-b"):  # the server holds them until a worker comes
+            await until(partial(_is_held, bench, task_id, name))
         async with bench.app(agent) as working:
             replies = await asyncio.gather(*sending)
             assert {reply.receipts[0].number for reply in replies} == {4, 5}
@@ -291,3 +299,56 @@ async def test_early_messages_join_the_starts_own(bench: Bench) -> None:
         "message.admitted",
         "message.admitted",
     ]
+
+
+async def _is_held(bench: Bench, task_id: str, update_id: str) -> bool:
+    """Whether the server has the update, which no worker has seen."""
+    ref = UpdateRef(workflow_execution=WorkflowExecution(workflow_id=task_id), update_id=update_id)
+    request = PollWorkflowExecutionUpdateRequest(namespace=bench.client.namespace, update_ref=ref)
+    try:
+        held = await bench.client.workflow_service.poll_workflow_execution_update(request)
+    except RPCError as error:
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise
+        return False
+    return held.stage == UpdateWorkflowExecutionLifecycleStage.UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_ADMITTED
+
+
+async def test_p1_a_full_history_takes_nothing_in_until_it_is_continued(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Temporal ends a workflow whose history is too large, and a tool may run for hours between two turns."""
+    monkeypatch.setattr(limits, "HISTORY_BYTES_MAX", 400 * limits.KIB)
+    gate = Gate()
+
+    @tool(effect="read")
+    async def hold() -> str:
+        """Hold until the test lets go."""
+        await gate.pass_through()
+        return "held"
+
+    agent = bench.agent(call("hold"), *([say("yes")] * 2), tools=[hold])
+    parts = tuple(TextPart(text="x" * (50 * limits.KIB)) for _ in range(4))
+    async with bench.app(agent) as app:
+        task = await app.send("first", message_id="m-first")
+        await gate.wait_reached()
+        taken: list[str] = []
+        receipt = Receipt(message_id="")
+        for index in range(20):
+            large = InboxItem(message=Message(message_id=f"m-{index}", parts=parts))
+            (receipt,) = (await bench.inbox(task.id, large)).receipts
+            if receipt.number is None:
+                break
+            taken.append(receipt.message_id)
+        assert 0 < len(taken) < 20
+        assert receipt.code == "unavailable"
+        with pytest.raises(Unavailable, match="before its present step ends"):
+            await task.send("small", message_id="m-small")
+        first = InboxItem(message=Message(message_id="m-0", parts=parts))
+        (again,) = (await bench.inbox(task.id, first)).receipts  # what is in is known, full or not
+        gate.open.set()
+        await event(task, "run.ended")
+        stored = await bench.sound(task, app.store)
+    admitted = {row.data["message_id"]: row.number for row in rows_of(stored, "message.admitted")}
+    assert set(admitted) == {"m-first", *taken}
+    assert admitted["m-0"] == again.number

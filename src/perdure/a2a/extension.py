@@ -5,6 +5,7 @@ In what the server sends, the metadata of a task and of each update hold, under 
 - `generation`: the number of the event after which it is as it says. It counts a task's events 1, 2, 3… without a gap
   (P6), each event is one update, and it is the SSE `id` too. The name and the meaning are those of the field that A2A's
   next version has in these places, and so is its form, digits in a string; when it is released it replaces this one.
+- `reason`, of a task: why it is in its state, by the reason code of its latest `task.status`, which may be empty;
 - `kind`, `run`, `turn`, and of the rest of the event what a client needs to follow it. Never arguments or results of
   tools: an agent is opaque to those who give it work.
 

@@ -47,6 +47,7 @@ from perdure.a2a.streams import Streams
 from perdure.a2a.tasks import TaskReader
 from perdure.a2a.translate import Update
 from perdure.app.app import App
+from perdure.core.errors import StoreUnavailable
 
 
 @contextlib.contextmanager
@@ -95,12 +96,14 @@ class FrontDoor(RequestHandler):
             wanted = _history_length(params.configuration)
             self._refuse(params, context)
             accepted = await self._accept(params, context)
-            if params.configuration.return_immediately:
-                found = accepted.found
-                view = await self._reader.view(found)
-            else:
-                view = await self._streams.until_rest(accepted.found, accepted.after)
-            task = await self._reader.task(view, wanted)
+            try:
+                if params.configuration.return_immediately:
+                    view = await self._reader.view(accepted.found)
+                else:
+                    view = await self._streams.until_rest(accepted.found, accepted.after)
+                task = await self._reader.task(view, wanted)
+            except StoreUnavailable:  # an error would have the client send again what was taken in (P1)
+                return self._reader.accepted(accepted.found, accepted.message)
             return (as_message(task) if wants_message(self._app.agent, params) else None) or task
 
     @validate_request_params
@@ -113,16 +116,30 @@ class FrontDoor(RequestHandler):
             wanted = _history_length(params.configuration)
             self._refuse(params, context)
             accepted = await self._accept(params, context)
-            if wants_message(self._app.agent, params):
-                answered = await self._streams.until_rest(accepted.found, accepted.after)
-                message = as_message(await self._reader.task(answered, 0))
-                if message is not None:
-                    yield message
-                    return
-            view = await self._reader.view(accepted.found, accepted.after)
-            async with aclosing(self._streams.follow(view, told_of(context), wanted)) as updates:
-                async for update in updates:
-                    yield update
+            said = False
+            try:
+                async with aclosing(self._said_to(accepted, params, context, wanted)) as updates:
+                    async for update in updates:
+                        said = True
+                        yield update
+            except StoreUnavailable:
+                if not said:  # the client learns which task to come back to, and that it need not send again (P1)
+                    yield self._reader.accepted(accepted.found, accepted.message)
+                raise
+
+    async def _said_to(
+        self, accepted: Accepted, params: SendMessageRequest, context: ServerCallContext, wanted: int | None
+    ) -> AsyncGenerator[Task | Message | Update, None]:
+        if wants_message(self._app.agent, params):
+            answered = await self._streams.until_rest(accepted.found, accepted.after)
+            message = as_message(await self._reader.task(answered, 0))
+            if message is not None:
+                yield message
+                return
+        view = await self._reader.view(accepted.found, accepted.after)
+        async with aclosing(self._streams.follow(view, told_of(context), wanted)) as updates:
+            async for update in updates:
+                yield update
 
     def _refuse(self, params: SendMessageRequest, context: ServerCallContext) -> None:
         validate_input_modes(params.message, self._card)

@@ -41,6 +41,7 @@ class Accepted:
     """A message that is durable: its task, and the number of the event before the one that took it in."""
 
     found: Found
+    message: Message
     after: int
 
 
@@ -82,7 +83,7 @@ class Sending:
         found = Found(header_of(start), created_at_ms=now_ms(), messages=start.messages)
         await self._show(found)
         faults.reach("send.shown", task_id, message.message_id)
-        return Accepted(found, after=0)
+        return Accepted(found, message, after=0)
 
     async def _show(self, found: Found) -> None:
         """Write the row by which the task is listed. Where that fails the task is accepted all the same."""
@@ -104,7 +105,7 @@ class Sending:
             known = None if admission is None else admission.digest
         if known != digest or named not in {"", found.header.context_id}:
             raise MessageConflict(message.message_id)
-        return Accepted(found, after=0)
+        return Accepted(found, message, after=0)
 
     # --- a further message --------------------------------------------------------------------------------------
 
@@ -127,7 +128,7 @@ class Sending:
                 raise
             return await self._known(await self._reader.find(given.task_id, caller), message)
         faults.reach("send.admitted", given.task_id, message.message_id)
-        return Accepted(found, after=(receipt.number or 1) - 1)
+        return Accepted(found, message, after=(receipt.number or 1) - 1)
 
     async def _known(self, found: Found, message: Message) -> Accepted:
         """Return a message that a task took in before it ended; every other one is refused (A2A 3.1.1)."""
@@ -139,7 +140,7 @@ class Sending:
             )
         if admission.digest != message_digest(message):
             raise MessageConflict(message.message_id)
-        return Accepted(found, after=admission.number - 1)
+        return Accepted(found, message, after=admission.number - 1)
 
 
 def _key(request: SendMessageRequest, caller: Caller) -> str | None:

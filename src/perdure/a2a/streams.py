@@ -19,6 +19,8 @@ from perdure.a2a.drafting import Drafting
 from perdure.a2a.tasks import Found, TaskReader
 from perdure.a2a.translate import TaskView, Update
 from perdure.app.app import App
+from perdure.core import limits
+from perdure.core.errors import StoreUnavailable
 from perdure.core.ports import StoredEvent
 
 
@@ -90,16 +92,38 @@ class Streams:
         return view
 
     async def until_rest(self, found: Found, after: int) -> TaskView:
-        """Wait until the task is terminal or waits for its sender by an event past `after`; return it as of that."""
-        view = await self._reader.view(found, after)
+        """Wait until the task is terminal or waits for its sender by an event past `after`; return it as of that.
+
+        Where it rests again by then, as for a message that came once more, it is returned as it is now. A store that
+        does not answer is waited for, STORE_PATIENCE_S each time; then its error goes on.
+        """
+        loop = asyncio.get_running_loop()
+        view: TaskView | None = None
+        until_s = 0.0
+        while True:
+            began_s = loop.time()
+            try:
+                view = view or await self._reader.view(found, after)
+                await self._to_rest(view)
+                latest = await self._reader.view(found)
+            except StoreUnavailable:
+                now_s = loop.time()
+                if until_s == 0 or now_s - began_s > limits.STORE_PATIENCE_S:
+                    until_s = now_s + limits.STORE_PATIENCE_S
+                if now_s >= until_s:
+                    raise
+                await asyncio.sleep(limits.RECORD_PAUSE_S)
+            else:
+                return latest if latest.rests else view
+
+    async def _to_rest(self, view: TaskView) -> None:
         if view.terminal:
-            return view
+            return
         async with aclosing(self._tail(view)) as events:
             async for stored in events:
                 view.take(stored)
                 if view.rests and stored.event.kind == "task.status":
-                    break
-        return view
+                    return
 
     def _tail(self, view: TaskView) -> AsyncGenerator[StoredEvent, None]:
         return cast(AsyncGenerator[StoredEvent, None], self._app.store.tail(view.task_id, view.number))

@@ -9,7 +9,7 @@ A task that is another's, or another agent's, is not there.
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 from a2a.types.a2a_pb2 import Task
 
@@ -22,7 +22,7 @@ from perdure.core.content import Message
 from perdure.core.digests import safe_text
 from perdure.core.errors import StoreBehind, StoreUnavailable
 from perdure.core.log import TaskHeader
-from perdure.core.state import TERMINAL
+from perdure.core.state import TERMINAL, TaskStatus
 from perdure.temporal.contracts import TaskStart
 
 _ABOUT_MESSAGES: Final = frozenset({"message.admitted", "help.answered"})
@@ -98,6 +98,15 @@ class TaskReader:
             if view.number > 0 or not found.messages:
                 raise
         return view
+
+    def accepted(self, found: Found, message: Message) -> Task:
+        """Return a task as it was found when it took the message in, from memory: the store does not answer now.
+
+        Of its history there is that message, unless files would have to be read for it.
+        """
+        view = TaskView(found.header.task_id, found.header.context_id, found.created_at_ms, cast(TaskStatus, found.state))
+        view.say(message)
+        return view.task(0 if view.blobs(None) else None, {})
 
     async def _read_on(self, view: TaskView, upto: int | None) -> bool:
         """Take what follows; return whether all of it was there, with the messages that events are about."""

@@ -67,14 +67,15 @@ def answer_artifact(turn: int, text: str) -> Artifact:
 class TaskView:
     """A task as of its event `number`; as of 0 it was accepted and nothing happened yet."""
 
-    def __init__(self, task_id: str, context_id: str, created_at_ms: int) -> None:
+    def __init__(self, task_id: str, context_id: str, created_at_ms: int, state: State = "submitted") -> None:
         self.task_id = task_id
         self.context_id = context_id
         self.number = 0
-        self.state: State = "submitted"
+        self.state: State = state
+        self._reason = ""
         self.calling: tuple[int, int] | None = None
         """Turn and attempt of the model call that is under way."""
-        self._status = TaskStatus(state=STATES["submitted"])
+        self._status = TaskStatus(state=STATES[state])
         self._status.timestamp.FromMilliseconds(created_at_ms)
         self._history: list[A2AMessage | Message] = []
         self._known: set[str] = set()
@@ -173,7 +174,7 @@ class TaskView:
         state, reason = str(event.data.get("state")), str(event.data.get("reason") or "")
         if state not in STATES:
             return
-        self.state = state
+        self.state, self._reason = state, reason
         text = str(event.data.get("message") or "") or WORDS.get(reason, "")
         if reason == "answered":
             text = self._answer
@@ -223,5 +224,5 @@ class TaskView:
             task.history.append(message)
         if artifacts:
             task.artifacts.extend(self._artifacts)
-        extension.put(task.metadata, {"generation": str(self.number)})
+        extension.put(task.metadata, {"generation": str(self.number), "reason": self._reason})
         return task

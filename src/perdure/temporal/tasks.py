@@ -173,6 +173,8 @@ def accepted(task_id: str, receipt: Receipt) -> Receipt:
             raise MessageConflict(receipt.message_id)
         case TaskClosed.code:
             raise TaskClosed(task_id, "closed")
+        case Unavailable.code:
+            raise Unavailable(receipt.problem or "the task takes nothing in now; send again later")
         case _:
             raise _invalid(receipt.problem or "message: refused")
 

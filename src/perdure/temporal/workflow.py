@@ -27,7 +27,7 @@ from perdure.core.commands import (
     StoreMessage,
     Wait,
 )
-from perdure.core.errors import Diverged, InvalidInput, PerdureError
+from perdure.core.errors import Diverged, InvalidInput, PerdureError, Unavailable
 from perdure.core.log import LogEvent, TaskHeader
 from perdure.core.machine import new_task, outstanding, refuse_admission, resend, step
 from perdure.core.ports import Admission
@@ -238,8 +238,20 @@ class TaskWorkflow:
                 if known is not None:
                     return Receipt(message_id=message_id, number=known.number)
             return Receipt(message_id=message_id, number=self._take(item))
-        except InvalidInput as error:
+        except (InvalidInput, Unavailable) as error:
             return Receipt(message_id=message_id, code=error.code, problem=str(error))
+
+    def _refuse_overfull(self) -> None:
+        """Raise while the history has no room for a message: Temporal ends a workflow whose history is too large (P1).
+
+        It is continued as new between turns, which may be hours away while a tool runs.
+        """
+        size = workflow.info().get_current_history_size()
+        if size > limits.HISTORY_BYTES_MAX:
+            raise Unavailable(
+                f"task {self._state.task_id} has taken in as much as fits before its present step ends "
+                f"({size // limits.KIB} KiB of history); send it again later"
+            )
 
     async def _look_up(self, message_id: str) -> Admission | None:
         try:
@@ -259,6 +271,7 @@ class TaskWorkflow:
         if known is not None:
             return known
         refuse_admission(self._state)
+        self._refuse_overfull()
         question = question_for(self._state, item)
         event: events.Event = events.Admitted(at_ms=now_ms(), message_id=name, digest=content, lane=item.lane)
         if question is not None:

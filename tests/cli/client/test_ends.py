@@ -7,7 +7,7 @@ import pytest
 from perdure.cli.client.ends import End, MessageEnd, StateEnd, TaskEnd
 from perdure.cli.client.order import InOrder
 from perdure.cli.client.said import Said
-from perdure.core import limits
+from perdure.core import client_limits
 from perdure.core.errors import StoreBehind
 from tests.cli.client.heard import end_of, fed, heard
 from tests.core.task import Task, ask
@@ -127,6 +127,23 @@ def test_a_question_is_a_rest_until_it_is_answered() -> None:
     assert end.answer == "answer 2"
 
 
+def test_an_answer_to_one_of_two_questions_waits_for_the_other() -> None:
+    task = Task()
+    task.send("a")
+    task.reply(ask("Which one?"), ask("When?"))
+    task.answer("today", task.state.help[1].help_id)
+    ending = end_of(task, "a")
+    assert ending.rest == End("waiting", "input_required", "help", "Which one?")
+
+
+def test_who_watches_from_where_a_task_rests_is_told_so_by_the_task() -> None:
+    ending = TaskEnd()
+    ending.take(Said("task", "t", 9, "input_required", "answer 3", data={"reason": "answered"}))
+    assert ending.rest == End("answered", "input_required", answer="answer 3")
+    ending.take(Said("task", "t", 9, "input_required", "Which one?", data={"reason": "help"}))
+    assert ending.rest is None
+
+
 def test_who_watches_is_done_at_the_tasks_end_or_when_it_rests() -> None:
     task = failed_then_answered()
     ending = fed(TaskEnd(), heard(task))
@@ -146,12 +163,12 @@ def test_a_stream_that_begins_behind_what_was_seen_is_refused() -> None:
 
 def test_early_events_wait_in_bounds() -> None:
     order = InOrder(0)
-    for number in range(2, limits.CLIENT_EARLY_MAX + 2):
+    for number in range(2, client_limits.EARLY_MAX + 2):
         assert order.take(Said("model.started", number=number)) == []
     assert not order.gapes
-    order.take(Said("model.started", number=limits.CLIENT_EARLY_MAX + 2))
+    order.take(Said("model.started", number=client_limits.EARLY_MAX + 2))
     assert order.gapes
-    assert len(order.take(Said("task.created", number=1))) == limits.CLIENT_EARLY_MAX + 2
+    assert len(order.take(Said("task.created", number=1))) == client_limits.EARLY_MAX + 2
 
 
 def test_without_numbers_the_first_rest_after_the_message_is_its_end() -> None:

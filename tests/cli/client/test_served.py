@@ -38,6 +38,8 @@ def test_a18_a_run_that_fails_ends_the_command_with_its_reason(house: House, vis
     task_id = done.outcome["task_id"]
     assert f"error: task {task_id} is input_required without an answer (model)" in done.err
     assert f"perdure send {house.url} MESSAGE --task {task_id}" in done.err
+    resting = visitor.run("watch", task_id, "--after", str(numbers(done)[-1]), "--json")
+    assert (resting.code, resting.outcome["reason"], numbers(resting)) == (1, "model", [])
     on = visitor.run("send", "hello", "--task", task_id)
     assert (on.code, on.out.splitlines()[-1]) == (0, "you said: hello")
     watched = visitor.run("watch", task_id, "--json")

@@ -128,23 +128,26 @@ class TaskEnd:
         self.end: End | None = None
         self.rest: End | None = None
         self._answer = ""
-        self._ended = ""
 
     def take(self, said: Said) -> None:
         """Take the next event."""
         if said.number is None:
             return
         match said.kind:
+            case "task" if "reason" in said.data:  # how it stood at the number from which on it is watched
+                self._answer = said.text if said.data["reason"] == "answered" else self._answer
+                self._rest_by(said)
             case "message.promoted" | "run.started":
-                self._answer, self._ended = "", ""
-            case "run.ended":
-                self._ended = str(said.data.get("end"))
+                self._answer = ""
             case "task.status":
-                self.end, self.rest = self._stands(said) if said.state in TERMINAL else None, None
-                if said.state == "input_required" and said.data.get("reason") != "help":
-                    self.rest = self._stands(said)
+                self.end = self._stands(said) if said.state in TERMINAL else None
+                self._rest_by(said)
             case "model.answered" if said.artifact:
                 self._answer = said.text
+
+    def _rest_by(self, said: Said) -> None:
+        waits = said.state == "input_required" and said.data.get("reason") != "help"
+        self.rest = self._stands(said) if waits else None
 
     def _stands(self, said: Said) -> End:
         reason = str(said.data.get("reason", ""))

@@ -23,7 +23,7 @@ from perdure.cli.client.said import TERMINAL, Said, answer_of, said_in, said_of_
 from perdure.cli.client.server import Server
 from perdure.cli.client.telling import Telling
 from perdure.cli.output import note
-from perdure.core import limits
+from perdure.core import client_limits
 from perdure.core.errors import Unavailable
 
 
@@ -119,11 +119,11 @@ class Follower:
         return self._asked()
 
     async def _asked(self) -> AsyncGenerator[StreamResponse, None]:
-        pause_s = limits.CLIENT_POLL_FIRST_S
+        pause_s = client_limits.POLL_FIRST_S
         while True:
             yield StreamResponse(task=await self._server.task(self.task_id))
             await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, limits.CLIENT_POLL_MAX_S)
+            pause_s = min(2 * pause_s, client_limits.POLL_MAX_S)
 
     async def _take(self, response: StreamResponse) -> End | None:
         said = said_in(response)
@@ -151,6 +151,7 @@ class Follower:
     async def _take_numbered(self, said: Said) -> End | None:
         if said.kind == "task":
             self._order.start(said)
+            self._ending.take(said)
             return await self._resting()
         for each in self._order.take(said):
             self._patience.progressed()

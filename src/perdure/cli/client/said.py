@@ -88,9 +88,9 @@ def said_in(response: StreamResponse) -> Said:
 
 def said_of_task(task: Task) -> Said:
     """Return what a task as it stands says; its text is that of its status."""
-    _, number = _told(task.metadata)
+    told, number = _told(task.metadata)
     words = task.status.message
-    return Said("task", task.id, number, state_of(task.status), text_of(words.parts), words.message_id)
+    return Said("task", task.id, number, state_of(task.status), text_of(words.parts), words.message_id, data=told)
 
 
 def answer_of(task: Task) -> str:

@@ -232,6 +232,7 @@ def answered(draft: Draft, event: events.Answered) -> None:
     if len(event.text.encode()) > limits.ANSWER_BYTES_MAX:
         raise InvalidInput("text", f"an answer may have {limits.ANSWER_BYTES_MAX} bytes at most; send files by message")
     call = draft.open_call(request.turn, request.index)
+    draft.answered = True
     carries = call.question is None and take_word(draft, call, event)
     draft.set(help=tuple(h for h in draft.state.help if h.help_id != event.help_id))
     if call.question is not None:

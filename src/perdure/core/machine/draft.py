@@ -28,6 +28,8 @@ class Draft:
         self.state = state
         self.at_ms = at_ms
         self.commands: list[Command] = []
+        self.answered = False
+        """Whether this transition takes a person's answer."""
 
     def ask(self, command: Command) -> None:
         """Ask for a command; commands leave in this order."""
@@ -111,10 +113,14 @@ class Draft:
     def set_status(
         self, status: TaskStatus, reason: str = "", message: str = "", extra: dict[str, JsonValue] | None = None
     ) -> None:
-        """Move the task's A2A state, logged only when something changed; leaving a terminal state breaks P5."""
+        """Move the task's A2A state, logged only when something changed; leaving a terminal state breaks P5.
+
+        A task that still waits after an answer says so again: whoever answered is told how it stands, and for what it
+        waits now.
+        """
         if self.state.terminal:
             raise InvariantBroken("P5", f"task {self.state.task_id} is {self.state.status} already")
-        if (status, reason) == (self.state.status, self.state.reason):
+        if (status, reason) == (self.state.status, self.state.reason) and not (reason == "help" and self.answered):
             return
         self.set(status=status, reason=reason)
         data: dict[str, JsonValue] = {"state": status, "reason": reason, "message": message}
