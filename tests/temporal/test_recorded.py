@@ -6,12 +6,13 @@ digest, and a store that has the row already refuses it.
 A new recording is made by `PERDURE_TEST_RECORD=<name> pytest tests/temporal/test_recorded.py`, once for each change of
 a durable format, by the code that has it; the ones that are there stay.
 
+They were recorded under Python 3.11 and go on under every later one (`perdure.temporal.waiting`).
+
     first           before messages could answer questions and carried an envelope
     front-door      with both
 """
 
 import os
-import sys
 
 import pytest
 from temporalio.client import WorkflowHistory
@@ -33,13 +34,6 @@ HISTORY_EVENTS_MAX = 60
 """Low, so that a recording holds what continue-as-new hands over."""
 
 
-on_its_python = pytest.mark.skipif(
-    sys.version_info[:2] != (3, 11),
-    reason="recorded under Python 3.11; waits with a bound go on one step of the loop earlier from 3.12 on",
-)
-
-
-@on_its_python
 @pytest.mark.parametrize("name", recorded.recordings())
 async def test_p11_a_task_that_began_under_earlier_code_decides_the_same(name: str) -> None:
     histories = recorded.read(name)
@@ -47,7 +41,6 @@ async def test_p11_a_task_that_began_under_earlier_code_decides_the_same(name: s
     await replay_all(histories)
 
 
-@on_its_python
 async def test_a_row_that_says_more_than_it_said_then_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative control: an answer names its message only where it came as one."""
 

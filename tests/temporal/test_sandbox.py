@@ -79,6 +79,18 @@ def test_what_is_shared_reads_no_clock_and_draws_nothing() -> None:
             assert not found & banned, f"{file.name} imports {found & banned}"
 
 
+def test_a_workflow_waits_with_a_bound_in_one_way_only() -> None:
+    """Others take their steps of the loop in an order that Python has changed (`perdure.temporal.waiting`)."""
+    for name in ("workflow", "flights", "writer", "outbox", "waiting"):
+        for node in ast.walk(ast.parse((SOURCE / f"perdure/temporal/{name}.py").read_text())):
+            called = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
+            bounded = (
+                called == "wait_condition" and len(getattr(node, "args", ())) + len(getattr(node, "keywords", ())) > 1
+            )
+            assert called not in {"wait_for", "timeout", "timeout_at"}, f"{name}.py calls {called}"
+            assert not bounded, f"{name}.py bounds wait_condition; use `within`"
+
+
 SHARED = ("contracts", "failures")
 
 

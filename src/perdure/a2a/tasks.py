@@ -104,7 +104,9 @@ class TaskReader:
 
         Of its history there is that message, unless files would have to be read for it.
         """
-        view = TaskView(found.header.task_id, found.header.context_id, found.created_at_ms, cast(TaskStatus, found.state))
+        view = TaskView(
+            found.header.task_id, found.header.context_id, found.created_at_ms, cast(TaskStatus, found.state)
+        )
         view.say(message)
         return view.task(0 if view.blobs(None) else None, {})
 

@@ -10,7 +10,6 @@ the one loop in `run`.
 
 import asyncio
 from collections.abc import Callable
-from datetime import timedelta
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError
@@ -48,6 +47,7 @@ from perdure.temporal.contracts import (
 )
 from perdure.temporal.fault_points import reach
 from perdure.temporal.flights import Flights, now_ms
+from perdure.temporal.waiting import within
 from perdure.temporal.writer import Writer
 
 _POINTS = {"message.promoted": "run.promoted", "run.ended": "run.ending"}
@@ -338,13 +338,8 @@ class TaskWorkflow:
         self._writer.try_again()
 
     async def _within(self, condition: Callable[[], bool], what: str) -> None:
-        try:
-            await workflow.wait_condition(
-                lambda: condition() or self._writer.parked,
-                timeout=timedelta(seconds=limits.ACKNOWLEDGE_WITHIN_S),
-            )
-        except TimeoutError as error:
-            raise ApplicationError(f"{what} is not in the store yet; ask again", type="unavailable") from error
+        if not await within(lambda: condition() or self._writer.parked, limits.ACKNOWLEDGE_WITHIN_S):
+            raise ApplicationError(f"{what} is not in the store yet; ask again", type="unavailable")
         if not condition():
             raise ApplicationError(
                 f"{what} is not in the store, which disagrees with this task ({self._writer.diverged}); nothing is "
