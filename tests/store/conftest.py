@@ -1,6 +1,7 @@
 """The same suite over SQLite and, where PERDURE_TEST_POSTGRES_URL names a server, over PostgreSQL."""
 
 import asyncio
+import contextlib
 import os
 import uuid
 from collections.abc import AsyncIterator, Iterator
@@ -49,6 +50,17 @@ def postgres_database() -> Iterator[str]:
     asyncio.run(_run(SERVER, f"CREATE DATABASE {name}"))
     yield make_url(SERVER).set(database=name).render_as_string(hide_password=False)
     asyncio.run(_run(SERVER, f"DROP DATABASE {name} WITH (FORCE)"))
+
+
+@contextlib.asynccontextmanager
+async def new_database(server: str) -> AsyncIterator[str]:
+    """Give the URL of a database that was just made, and drop it in the end."""
+    name = f"perdure_{uuid.uuid1().hex}"
+    await _run(server, f"CREATE DATABASE {name}")
+    try:
+        yield make_url(server).set(database=name).render_as_string(hide_password=False)
+    finally:
+        await _run(server, f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from perdure.core.errors import ConfigurationError, StoreUnavailable
 from perdure.store import open_store
 from perdure.store.postgres import PostgresBackend
 from tests.store.building import batch, new_task, numbers, row
+from tests.store.conftest import new_database
 
 
 @pytest.mark.parametrize(
@@ -115,6 +116,15 @@ async def test_a_server_that_is_not_there_is_unavailable() -> None:
 async def test_a_missing_database_names_the_fix(postgres_url: str) -> None:
     with pytest.raises(ConfigurationError, match="does not exist; correct the URL or create the database"):
         await open_store(f"{postgres_url}_missing")
+
+
+async def test_new_databases_are_prepared_at_once_in_one_process(postgres_database: str, tmp_path: Path) -> None:
+    async with new_database(postgres_database) as first, new_database(postgres_database) as second:
+        urls = (first, f"sqlite:///{tmp_path}/perdure.db", second)
+        stores = await asyncio.gather(*(open_store(url) for url in urls))
+        for store in stores:
+            assert await numbers(store, await new_task(store)) == [1]
+            await store.close()
 
 
 async def test_a_lost_connection_is_unavailable_and_then_works(postgres_url: str) -> None:

@@ -249,6 +249,9 @@ TAIL_POLL_FIRST_MS = 20
 TAIL_POLL_MAX_MS = 100
 """How often a process asks its store for changes by others: soon after a change, slower while nothing happens."""
 
+MIGRATION_PAUSE_S = 0.01
+"""Between two looks whether another store of this process has been prepared, which takes part of a second."""
+
 # --- beside the log -----------------------------------------------------------------------------------------------
 DELTA_EVERY_MS = 40
 """How often a worker tells what its models have said meanwhile: fluent to read, and one datagram for all its tasks."""

@@ -5,12 +5,16 @@ a process killed in the middle leaves the schema as it was. Alembic is imported 
 because its import costs more than opening a store.
 """
 
+import threading
 from pathlib import Path
 
 from sqlalchemy import Column, Connection, MetaData, Table, Text, inspect, select
 
 from perdure.core.errors import ConfigurationError
 from perdure.store.schema import REVISIONS, VERSION_TABLE, metadata
+
+one_at_a_time = threading.Lock()
+"""Held while a database is migrated: Alembic keeps what it works on in globals, one migration to a process."""
 
 _version = Table(VERSION_TABLE, MetaData(), Column("version_num", Text))
 

@@ -7,7 +7,8 @@ in SQLite, and no connection is given up in the middle of an answer.
 """
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from sqlalchemy import URL, Connection, NullPool, text
@@ -17,7 +18,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from perdure.core import limits
 from perdure.core.errors import ConfigurationError, StoreUnavailable
 from perdure.store.backend import T, driver_errors, sqlstate
-from perdure.store.migration import migrate
+from perdure.store.migration import migrate, one_at_a_time
 
 _MIGRATION_LOCK = 0x5045_5244_5552_4501
 """Any number that no one else in the database takes an advisory lock on: "PERDURE" and a 1."""
@@ -26,6 +27,17 @@ _UNSYNCED = text("SET LOCAL synchronous_commit = off")
 
 _SETTINGS = {"application_name": "perdure", "synchronous_commit": "on"}
 """A commit that returns is on disk, whatever the server's or the role's default is."""
+
+
+@contextlib.asynccontextmanager
+async def _alone_here() -> AsyncIterator[None]:
+    """Hold this process's lock over migrations without holding up its loop: another of the loop's may have it."""
+    while not one_at_a_time.acquire(blocking=False):  # noqa: ASYNC110 - SQLite takes it in a thread
+        await asyncio.sleep(limits.MIGRATION_PAUSE_S)
+    try:
+        yield
+    finally:
+        one_at_a_time.release()
 
 
 class PostgresBackend:
@@ -54,7 +66,7 @@ class PostgresBackend:
         engine = create_async_engine(url, poolclass=NullPool, connect_args={"timeout": limits.STORE_WRITE_TIMEOUT_S})
         try:
             with driver_errors(url.render_as_string(hide_password=True)):
-                async with engine.begin() as connection:
+                async with _alone_here(), engine.begin() as connection:
                     await connection.execute(text(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})"))
                     await connection.run_sync(migrate)
         except DBAPIError as error:

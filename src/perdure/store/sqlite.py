@@ -13,7 +13,6 @@ import contextlib
 import fcntl
 import os
 import sqlite3
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -26,15 +25,13 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from perdure.core import limits
 from perdure.core.errors import StoreUnavailable
 from perdure.store.backend import T, driver_errors
-from perdure.store.migration import migrate
+from perdure.store.migration import migrate, one_at_a_time
 
 _BUSY_SHARE = 0.8
 """A writer waits this share of a write's time for others, so that it can still say why it gave up."""
 
 _PRIVATE_FILE = 0o600
 _PRIVATE_FOLDER = 0o700
-
-_migrating = threading.Lock()
 
 
 class SqliteBackend:
@@ -110,8 +107,7 @@ class SqliteBackend:
             # Switching to WAL takes no part in busy waiting, hence under the lock and outside a transaction.
             with self._writer.connect() as connection:
                 connection.connection.cursor().execute("PRAGMA journal_mode=WAL")
-            # Alembic keeps what it works on in globals: of a process's stores, one is migrated at a time.
-            with _migrating, self._writer.begin() as connection:
+            with one_at_a_time, self._writer.begin() as connection:
                 migrate(connection)
 
     def _release(self) -> None:
