@@ -35,7 +35,6 @@ def test_ten_short_steps_are_applied_once_each(folder: Path) -> None:
     assert len(json.loads((kept / "world.json").read_text())) == STEPS
 
 
-@pytest.mark.full
 def test_the_demos_shop_ships_once_whatever_is_killed(folder: Path) -> None:
     told = chaos(
         folder, "--experiment", "shop", "--targets", "all", "--kills", "3", "--every", "0.05-0.2", "--seed", "3"
