@@ -8,6 +8,7 @@ request.
 import contextlib
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
+from typing import TypeVar
 
 from a2a.server.context import ServerCallContext
 from a2a.server.request_handlers.request_handler import RequestHandler, validate_request_params
@@ -36,6 +37,7 @@ from a2a.utils.errors import (
 )
 from a2a.utils.input_mode_validator import validate_input_modes
 
+from perdure.a2a import extension
 from perdure.a2a.caller import caller_of, told_of
 from perdure.a2a.canceling import canceled
 from perdure.a2a.direct import as_message, wants_message
@@ -68,6 +70,16 @@ def _history_length(given: SendMessageConfiguration | GetTaskRequest | ListTasks
     return given.history_length
 
 
+Answer = TypeVar("Answer", Task, Message, Task | Message)
+
+
+def _marked(answer: Answer, unkept: str) -> Answer:
+    """Say in the answer what of the request was not kept, if something was not."""
+    if unkept:
+        extension.add(answer.metadata, {"pushNotKept": unkept})
+    return answer
+
+
 class FrontDoor(RequestHandler):
     """Serves one agent's tasks under its card; `pushes` None: it does not push."""
 
@@ -93,15 +105,15 @@ class FrontDoor(RequestHandler):
         """Take the message in; return at once, or when the task rests (A2A 3.1.1, 3.2.2)."""
         with _telling(context), translating():
             wanted = _history_length(params.configuration)
-            self._refuse(params, context)
-            accepted = await self._accept(params, context)
+            await self._refuse(params, context)
+            accepted, unkept = await self._accept(params, context)
             if params.configuration.return_immediately:
                 found = accepted.found
                 view = await self._reader.view(found)
             else:
                 view = await self._streams.until_rest(accepted.found, accepted.after)
             task = await self._reader.task(view, wanted)
-            return (as_message(task) if wants_message(self._app.agent, params) else None) or task
+            return _marked((as_message(task) if wants_message(self._app.agent, params) else None) or task, unkept)
 
     @validate_request_params
     async def on_message_send_stream(
@@ -111,20 +123,20 @@ class FrontDoor(RequestHandler):
         with _telling(context), translating():
             self._refuse_without_streaming()
             wanted = _history_length(params.configuration)
-            self._refuse(params, context)
-            accepted = await self._accept(params, context)
+            await self._refuse(params, context)
+            accepted, unkept = await self._accept(params, context)
             if wants_message(self._app.agent, params):
                 answered = await self._streams.until_rest(accepted.found, accepted.after)
                 message = as_message(await self._reader.task(answered, 0))
                 if message is not None:
-                    yield message
+                    yield _marked(message, unkept)
                     return
             view = await self._reader.view(accepted.found, accepted.after)
             async with aclosing(self._streams.follow(view, told_of(context), wanted)) as updates:
                 async for update in updates:
-                    yield update
+                    yield _marked(update, unkept) if isinstance(update, Task) else update
 
-    def _refuse(self, params: SendMessageRequest, context: ServerCallContext) -> None:
+    async def _refuse(self, params: SendMessageRequest, context: ServerCallContext) -> None:
         validate_input_modes(params.message, self._card)
         for each in self._card.capabilities.extensions:
             if each.required and each.uri not in context.requested_extensions:
@@ -133,14 +145,14 @@ class FrontDoor(RequestHandler):
                     data={"extension": each.uri},
                 )
         if params.configuration.HasField("task_push_notification_config"):
-            given = params.configuration.task_push_notification_config
-            self._pushing.check(given, "configuration.taskPushNotificationConfig.")
+            await self._pushing.check_of(params, caller_of(context))
 
-    async def _accept(self, params: SendMessageRequest, context: ServerCallContext) -> Accepted:
+    async def _accept(self, params: SendMessageRequest, context: ServerCallContext) -> tuple[Accepted, str]:
+        """Take the message in; return with it why its push configuration is not kept, if it is not."""
         accepted = await self._sending.accept(params, caller_of(context))
         if params.configuration.HasField("task_push_notification_config"):
-            await self._pushing.keep_of(params, accepted)
-        return accepted
+            return accepted, await self._pushing.keep_of(params, accepted)
+        return accepted, ""
 
     # --- reading ------------------------------------------------------------------------------------------------
 
