@@ -33,7 +33,7 @@ from perdure.cli.masking import mask_logs
 from perdure.cli.places import Origin, data_folder, remember, worker_log
 from perdure.cli.signals import Interrupted, first_of, until_signal
 from perdure.cli.temporal_watch import until_temporal_ends
-from perdure.core import limits
+from perdure.core import door_limits, limits
 from perdure.core.errors import ConfigurationError, Unavailable
 from perdure.temporal.connection import temporal_client
 
@@ -222,6 +222,9 @@ def _listener(host: str, port: int) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; its connections inherit it
+            unread_ms = int(door_limits.CONNECTION_STALL_S * 1_000)
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, unread_ms)
         listener.bind((address, port))
     except OSError as error:
         listener.close()

@@ -45,6 +45,10 @@ that does not read is waited for with the rest, and does not get it all put into
 ANSWER_S = 120.0
 """How long a client may take for the whole of an answer; TASK_BYTES_MAX in it is 0.6 Mbit/s."""
 
+CONNECTION_STALL_S = 60.0
+"""What is left in a connection that was cut is dropped after so long unread, by the kernel: longer than STREAM_STALL_S,
+after which it is cut. Until then it holds a file of the process, and two pieces."""
+
 # --- sharing ------------------------------------------------------------------------------------------------------
 SHARED_WITH_MAX = 16
 """Principals that a task is shared with; each is a row of the store, and all travel with the task's start."""
