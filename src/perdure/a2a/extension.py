@@ -11,6 +11,8 @@ In what the server sends, the metadata of a task and of each update hold, under 
 A chunk of a reply that is still being written has the kind `draft`, its `turn` and its `attempt`, and no number: it is
 no event, and nothing of it comes again (`drafting.py`).
 
+- `messagesLeftOut`, `artifactsLeftOut`: on a task that is too large to be told whole, how many of the oldest are not in
+  it (`fitting.py`).
 - `pushNotKept`: on the answer to a message that was taken in: why the push configuration that came with it was not.
 
 In a message's metadata a client may put, under the URI:

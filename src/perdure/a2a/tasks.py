@@ -15,6 +15,8 @@ from a2a.types.a2a_pb2 import Task
 
 from perdure.a2a.caller import Caller
 from perdure.a2a.errors import not_found
+from perdure.a2a.fitting import Fitting
+from perdure.a2a.incoming import blobs_of, restored
 from perdure.a2a.translate import TaskView
 from perdure.app.app import App
 from perdure.core import limits
@@ -114,12 +116,24 @@ class TaskReader:
         return whole
 
     async def task(self, view: TaskView, history_length: int | None = None, *, artifacts: bool = True) -> Task:
-        """Return the view as A2A's task, with the files of the messages that it shows."""
+        """Return the view as A2A's task, with the files of the messages that it shows; of a large one the newest."""
+        fitting = Fitting(view.bare())
+        if artifacts:
+            fitting.hand_over(view.artifacts)
+        said = view.latest(history_length)
+        while fitting.messages < len(said):
+            message = said[-1 - fitting.messages]
+            if isinstance(message, Message):
+                message = restored(message, view.task_id, view.context_id, await self._files(view.task_id, message))
+            if not fitting.say(message):
+                break
+        return fitting.task(of_messages=len(said))
+
+    async def _files(self, task_id: str, message: Message) -> dict[str, bytes]:
         try:
-            blobs = {digest: await self._app.store.get_blob(digest) for digest in sorted(view.blobs(history_length))}
+            return {digest: await self._app.store.get_blob(digest) for digest in sorted(blobs_of(message))}
         except KeyError as missing:
-            raise StoreBehind(f"a file of a message of task {view.task_id} is missing from the store") from missing
-        return view.task(history_length, blobs, artifacts=artifacts)
+            raise StoreBehind(f"a file of a message of task {task_id} is missing from the store") from missing
 
 
 class _Views:
