@@ -4,7 +4,8 @@ Where a task stands is read from the store's log. A task that was accepted and t
 log: it is known by what it was started with, which Temporal's history gives without a worker. So an accepted task is
 there for GetTask at once, whatever is killed between its start and the first row.
 
-A task that is another's, or another agent's, is not there.
+A task that is another's, or another agent's, is not there. One that is shared with the caller is there to be read
+(`sharing.py`): `see` finds it, and `find`, for whoever wants to do something with it, says that it is not theirs.
 """
 
 from collections import OrderedDict
@@ -17,6 +18,7 @@ from perdure.a2a.caller import Caller
 from perdure.a2a.errors import not_found
 from perdure.a2a.fitting import Fitting
 from perdure.a2a.incoming import blobs_of, restored
+from perdure.a2a.sharing import is_reader, may_see, only_to_read
 from perdure.a2a.translate import TaskView
 from perdure.app.app import App
 from perdure.core import limits
@@ -54,6 +56,7 @@ def header_of(start: TaskStart) -> TaskHeader:
         context_id=start.context_id,
         agent_id=start.agent.agent_id,
         principal=start.principal,
+        shared_with=start.shared_with,
     )
 
 
@@ -65,9 +68,16 @@ class TaskReader:
         self._views = _Views()
 
     async def find(self, task_id: str, caller: Caller) -> Found:
-        """Return the task; raises A2A's TaskNotFoundError, also for one that is not the caller's (A2A 3.3.2)."""
+        """Return a task of the caller's own; raises what `see` raises, and `PermissionDeniedError` for a shared one."""
+        found = await self.see(task_id, caller)
+        if is_reader(found.header, caller):
+            raise only_to_read(task_id)
+        return found
+
+    async def see(self, task_id: str, caller: Caller) -> Found:
+        """Return a task; raises A2A's TaskNotFoundError, also for one that is not for the caller (A2A 3.3.2)."""
         found = await self._known(task_id) if safe_text(task_id) == task_id else None
-        if found is None or found.header.principal != caller.principal:
+        if found is None or not may_see(found.header, caller):
             raise not_found(task_id)
         return found
 
