@@ -19,7 +19,8 @@ In a message's metadata a client may put, under the URI:
 
 - `idempotencyKey`: of a first message, what the header `Idempotency-Key` says too (a gRPC client has no headers);
 - `lane`: `steer` or `queue`, of a follow-up;
-- `helpId`: which open question the message answers, when there are several.
+- `helpId`: which open question the message answers, when there are several;
+- `sharedWith`: of a first message, the principals that may see its task too (`sharing.py`).
 """
 
 from typing import Final

@@ -45,6 +45,7 @@ from perdure.a2a.errors import RETRY_AFTER_S, ServiceUnavailableError, invalid, 
 from perdure.a2a.listing import listed, unknown_state
 from perdure.a2a.push_configs import PushConfigs
 from perdure.a2a.sending import Accepted, Sending
+from perdure.a2a.sharing import shared_with
 from perdure.a2a.streams import Streams
 from perdure.a2a.tasks import TaskReader
 from perdure.a2a.translate import Update
@@ -144,6 +145,7 @@ class FrontDoor(RequestHandler):
                     message=f"A2A-Extensions: must name {each.uri}, which this agent requires",
                     data={"extension": each.uri},
                 )
+        shared_with(params, caller_of(context))
         if params.configuration.HasField("task_push_notification_config"):
             await self._pushing.check_of(params, caller_of(context))
 
@@ -161,7 +163,7 @@ class FrontDoor(RequestHandler):
         """Return the task as it is now (A2A 3.1.3)."""
         with _telling(context), translating():
             wanted = _history_length(params)
-            found = await self._reader.find(params.id, caller_of(context))
+            found = await self._reader.see(params.id, caller_of(context))
             return await self._reader.task(await self._reader.view(found), wanted)
 
     @validate_request_params
@@ -184,7 +186,7 @@ class FrontDoor(RequestHandler):
         with _telling(context), translating():
             self._refuse_without_streaming()
             caller = caller_of(context)
-            found = await self._reader.find(params.id, caller)
+            found = await self._reader.see(params.id, caller)
             # A number that the task has not reached yet is taken for the last one that it has.
             view = await self._reader.view(found, caller.after)
             if view.terminal:

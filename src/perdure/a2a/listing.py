@@ -1,4 +1,4 @@
-"""ListTasks: a page of the caller's tasks, the one with the newest status first (A2A 3.1.4).
+"""ListTasks: a page of the tasks that the caller may see, the one with the newest status first (A2A 3.1.4).
 
 A page ends where it has as many tasks as were asked for, or PAGE_BYTES_MAX: whoever follows `nextPageToken` gets all of
 them, in more pages.
@@ -44,7 +44,7 @@ async def listed(
 
     async def told(row: TaskRow) -> Task | None:
         try:
-            view = await reader.view(await reader.find(row.header.task_id, caller))
+            view = await reader.view(await reader.see(row.header.task_id, caller))
         except TaskNotFoundError:
             return None  # gone since the page was read
         return await reader.task(view, history_length, artifacts=params.include_artifacts)
