@@ -101,7 +101,7 @@ async def test_the_four_operations_refuse_what_is_wrong_and_keep_nothing_of_it(b
         assert await app.store.pushes.of_task(task_id) == ()
         for number in range(push_limits.CONFIGS_PER_TASK_MAX):
             await create(client, task_id, URL, id=f"p-{number}")
-        more = {"taskId": task_id, "url": URL}
+        more = {"taskId": task_id, "url": f"{URL}-2"}
         assert await client.reason("CreateTaskPushNotificationConfig", more) == "INVALID_PARAMS"
         await create(client, task_id, URL, id="p-0")
 

@@ -136,3 +136,20 @@ async def test_of_two_that_want_the_lease_one_gets_it(store_url: str) -> None:
     assert await two.pushes.beat(KEY, "two", Lease(holder="", beat=1)) == Lease(holder="two", beat=2)
     await one.close()
     await two.close()
+
+
+async def test_one_principal_does_not_hide_the_others(store: SqlStore) -> None:
+    """Of each the longest waiting before any second one, whether they failed or not; and whose they are is told."""
+    for number in range(6):
+        task_id = f"adas-{number}"
+        await store.write(batch(task_id, row(1), header=header(task_id)), 100)
+        await store.pushes.save(config(task_id).model_copy(update={"next_at_ms": number}), header(task_id), 0, 100)
+    for name in ("bob", "eve"):
+        theirs = header(f"{name}s", context_id=name, principal=name)
+        await store.write(batch(theirs.task_id, row(1), header=theirs), 100)
+        await store.pushes.save(config(theirs.task_id).model_copy(update={"next_at_ms": 50}), theirs, 0, 100)
+    due = await store.pushes.due(KEY, 1_000, 4)
+    assert [each.task_id for each in due.configs[:1]] == ["adas-0"]
+    assert {each.task_id for each in due.configs[:3]} == {"adas-0", "bobs", "eves"}
+    assert [each.task_id for each in due.configs[3:]] == ["adas-1"]
+    assert due.principals == {"adas-0": "ada", "adas-1": "ada", "bobs": "bob", "eves": "eve"}

@@ -12,11 +12,16 @@ In what the server sends, the metadata of a task and of each update hold, under 
 A chunk of a reply that is still being written has the kind `draft`, its `turn` and its `attempt`, and no number: it is
 no event, and nothing of it comes again (`drafting.py`).
 
+- `messagesLeftOut`, `artifactsLeftOut`: on a task that is too large to be told whole, how many of the oldest are not in
+  it (`fitting.py`).
+- `pushNotKept`: on the answer to a message that was taken in: why the push configuration that came with it was not.
+
 In a message's metadata a client may put, under the URI:
 
 - `idempotencyKey`: of a first message, what the header `Idempotency-Key` says too (a gRPC client has no headers);
 - `lane`: `steer` or `queue`, of a follow-up;
-- `helpId`: which open question the message answers, when there are several.
+- `helpId`: which open question the message answers, when there are several;
+- `sharedWith`: of a first message, the principals that may see its task too (`sharing.py`).
 """
 
 from typing import Final
@@ -55,6 +60,11 @@ def told(data: dict[str, JsonValue]) -> dict[str, JsonValue]:
 def put(metadata: Struct, fields: dict[str, JsonValue]) -> None:
     """Set our fields in the metadata of something that is sent."""
     metadata.update({URI: fields})
+
+
+def add(metadata: Struct, fields: dict[str, JsonValue]) -> None:
+    """Set these fields of ours beside those that are there."""
+    put(metadata, {**asked(metadata), **fields})
 
 
 def asked(metadata: Struct) -> dict[str, JsonValue]:

@@ -16,6 +16,7 @@ its client had left. A stream then ends in order, and goes on from its last numb
 
 import contextlib
 import json
+import logging
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -28,10 +29,13 @@ from perdure.a2a.bodies import check_shape, read_body
 from perdure.a2a.errors import RETRY_AFTER_S, ServiceUnavailableError
 from perdure.a2a.exchange import Answer, Inner
 from perdure.a2a.identity import Credential
+from perdure.a2a.pieces import StalledError
 from perdure.a2a.porter import Porter, Rules
 from perdure.a2a.refusals import MalformedError, PermissionDeniedError, RefusedError
 from perdure.app.entry import is_loopback
 from perdure.core.errors import Unavailable
+
+logger = logging.getLogger(__name__)
 
 STREAMING: Final = frozenset({"SendStreamingMessage", "SubscribeToTask", "message/stream", "tasks/resubscribe"})
 PUBLIC: Final = "/.well-known/"
@@ -58,6 +62,8 @@ class Gate:
                 await self._let_in(scope, receive, answer, held)
         except ClientDisconnect:
             return
+        except StalledError as error:
+            logger.warning("a client at %s was cut off from its answer: it %s", _peer(scope), error)
         except RefusedError as error:
             await answer.refuse(error)
         except Unavailable as error:

@@ -8,6 +8,7 @@ request.
 import contextlib
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
+from typing import TypeVar
 
 from a2a.server.context import ServerCallContext
 from a2a.server.request_handlers.request_handler import RequestHandler, validate_request_params
@@ -36,6 +37,7 @@ from a2a.utils.errors import (
 )
 from a2a.utils.input_mode_validator import validate_input_modes
 
+from perdure.a2a import extension
 from perdure.a2a.caller import caller_of, told_of
 from perdure.a2a.canceling import canceled
 from perdure.a2a.direct import as_message, wants_message
@@ -43,6 +45,7 @@ from perdure.a2a.errors import RETRY_AFTER_S, ServiceUnavailableError, invalid, 
 from perdure.a2a.listing import listed, unknown_state
 from perdure.a2a.push_configs import PushConfigs
 from perdure.a2a.sending import Accepted, Sending
+from perdure.a2a.sharing import shared_with
 from perdure.a2a.streams import Streams
 from perdure.a2a.tasks import TaskReader
 from perdure.a2a.translate import Update
@@ -67,6 +70,16 @@ def _history_length(given: SendMessageConfiguration | GetTaskRequest | ListTasks
     if given.history_length < 0:
         raise invalid("historyLength", f"is {given.history_length}; give 0 or more, or leave it out for all")
     return given.history_length
+
+
+Answer = TypeVar("Answer", Task, Message, Task | Message)
+
+
+def _marked(answer: Answer, unkept: str) -> Answer:
+    """Say in the answer what of the request was not kept, if something was not."""
+    if unkept:
+        extension.add(answer.metadata, {"pushNotKept": unkept})
+    return answer
 
 
 class FrontDoor(RequestHandler):
@@ -94,8 +107,8 @@ class FrontDoor(RequestHandler):
         """Take the message in; return at once, or when the task rests (A2A 3.1.1, 3.2.2)."""
         with _telling(context), translating():
             wanted = _history_length(params.configuration)
-            self._refuse(params, context)
-            accepted = await self._accept(params, context)
+            await self._refuse(params, context)
+            accepted, unkept = await self._accept(params, context)
             try:
                 if params.configuration.return_immediately:
                     view = await self._reader.view(accepted.found)
@@ -103,8 +116,8 @@ class FrontDoor(RequestHandler):
                     view = await self._streams.until_rest(accepted.found, accepted.after)
                 task = await self._reader.task(view, wanted)
             except StoreUnavailable:  # an error would have the client send again what was taken in (P1)
-                return self._reader.accepted(accepted.found, accepted.message)
-            return (as_message(task) if wants_message(self._app.agent, params) else None) or task
+                return _marked(self._reader.accepted(accepted.found, accepted.message), unkept)
+            return _marked((as_message(task) if wants_message(self._app.agent, params) else None) or task, unkept)
 
     @validate_request_params
     async def on_message_send_stream(
@@ -114,17 +127,17 @@ class FrontDoor(RequestHandler):
         with _telling(context), translating():
             self._refuse_without_streaming()
             wanted = _history_length(params.configuration)
-            self._refuse(params, context)
-            accepted = await self._accept(params, context)
+            await self._refuse(params, context)
+            accepted, unkept = await self._accept(params, context)
             said = False
             try:
                 async with aclosing(self._said_to(accepted, params, context, wanted)) as updates:
                     async for update in updates:
                         said = True
-                        yield update
+                        yield update if isinstance(update, Update) else _marked(update, unkept)
             except StoreUnavailable:
                 if not said:  # the client learns which task to come back to, and that it need not send again (P1)
-                    yield self._reader.accepted(accepted.found, accepted.message)
+                    yield _marked(self._reader.accepted(accepted.found, accepted.message), unkept)
                 raise
 
     async def _said_to(
@@ -141,7 +154,7 @@ class FrontDoor(RequestHandler):
             async for update in updates:
                 yield update
 
-    def _refuse(self, params: SendMessageRequest, context: ServerCallContext) -> None:
+    async def _refuse(self, params: SendMessageRequest, context: ServerCallContext) -> None:
         validate_input_modes(params.message, self._card)
         for each in self._card.capabilities.extensions:
             if each.required and each.uri not in context.requested_extensions:
@@ -149,15 +162,16 @@ class FrontDoor(RequestHandler):
                     message=f"A2A-Extensions: must name {each.uri}, which this agent requires",
                     data={"extension": each.uri},
                 )
+        shared_with(params, caller_of(context))
         if params.configuration.HasField("task_push_notification_config"):
-            given = params.configuration.task_push_notification_config
-            self._pushing.check(given, "configuration.taskPushNotificationConfig.")
+            await self._pushing.check_of(params, caller_of(context))
 
-    async def _accept(self, params: SendMessageRequest, context: ServerCallContext) -> Accepted:
+    async def _accept(self, params: SendMessageRequest, context: ServerCallContext) -> tuple[Accepted, str]:
+        """Take the message in; return with it why its push configuration is not kept, if it is not."""
         accepted = await self._sending.accept(params, caller_of(context))
         if params.configuration.HasField("task_push_notification_config"):
-            await self._pushing.keep_of(params, accepted)
-        return accepted
+            return accepted, await self._pushing.keep_of(params, accepted)
+        return accepted, ""
 
     # --- reading ------------------------------------------------------------------------------------------------
 
@@ -166,7 +180,7 @@ class FrontDoor(RequestHandler):
         """Return the task as it is now (A2A 3.1.3)."""
         with _telling(context), translating():
             wanted = _history_length(params)
-            found = await self._reader.find(params.id, caller_of(context))
+            found = await self._reader.see(params.id, caller_of(context))
             return await self._reader.task(await self._reader.view(found), wanted)
 
     @validate_request_params
@@ -189,7 +203,7 @@ class FrontDoor(RequestHandler):
         with _telling(context), translating():
             self._refuse_without_streaming()
             caller = caller_of(context)
-            found = await self._reader.find(params.id, caller)
+            found = await self._reader.see(params.id, caller)
             # A number that the task has not reached yet is taken for the last one that it has.
             view = await self._reader.view(found, caller.after)
             if view.terminal:

@@ -1,4 +1,8 @@
-"""ListTasks: a page of the caller's tasks, the one with the newest status first (A2A 3.1.4)."""
+"""ListTasks: a page of the tasks that the caller may see, the one with the newest status first (A2A 3.1.4).
+
+A page ends where it has as many tasks as were asked for, or PAGE_BYTES_MAX: whoever follows `nextPageToken` gets all of
+them, in more pages.
+"""
 
 import asyncio
 import base64
@@ -14,8 +18,8 @@ from perdure.a2a.errors import invalid
 from perdure.a2a.tasks import TaskReader
 from perdure.a2a.translate import STATES
 from perdure.app.app import App
-from perdure.core import limits
-from perdure.core.ports import TaskPage, TaskQuery
+from perdure.core import door_limits, limits
+from perdure.core.ports import TaskPage, TaskQuery, TaskRow
 
 OTHERS: Final = frozenset({TaskState.TASK_STATE_REJECTED, TaskState.TASK_STATE_AUTH_REQUIRED})
 """States of A2A in which no task of ours ever is."""
@@ -36,20 +40,28 @@ async def listed(
         limit=limit + 1,
     )
     page = TaskPage(rows=(), total=0) if params.status in OTHERS else await app.store.find_tasks(query)
-    shown = page.rows[:limit]
     response = ListTasksResponse(page_size=limit, total_size=page.total)
 
-    async def told(task_id: str) -> Task | None:
+    async def told(row: TaskRow) -> Task | None:
         try:
-            view = await reader.view(await reader.find(task_id, caller))
+            view = await reader.view(await reader.see(row.header.task_id, caller))
         except TaskNotFoundError:
             return None  # gone since the page was read
         return await reader.task(view, history_length, artifacts=params.include_artifacts)
 
-    tasks = await asyncio.gather(*(told(row.header.task_id) for row in shown))
-    response.tasks.extend(task for task in tasks if task is not None)
-    if len(page.rows) > limit:
-        response.next_page_token = _token((shown[-1].status_at_ms, shown[-1].header.task_id))
+    room, shown = door_limits.PAGE_BYTES_MAX, 0
+    while shown < min(limit, len(page.rows)) and room > 0:
+        group = page.rows[shown : min(limit, shown + door_limits.PAGE_TASKS_AT_ONCE_MAX)]
+        for task in await asyncio.gather(*map(told, group)):
+            room -= 0 if task is None else task.ByteSize()
+            if room < 0 and response.tasks:
+                break  # the next page begins with it
+            if task is not None:
+                response.tasks.append(task)
+            shown += 1
+    if shown < len(page.rows):
+        last = page.rows[shown - 1]
+        response.next_page_token = _token((last.status_at_ms, last.header.task_id))
     return response
 
 

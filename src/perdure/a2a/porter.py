@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from starlette.datastructures import Headers
 
+from perdure.a2a.guesses import Guesses
 from perdure.a2a.identity import Authenticator, Credential, shown
 from perdure.a2a.rates import NoPlaceError, Places, Rate
 from perdure.a2a.refusals import OverloadedError, RefusedError, TooManyError, UnauthenticatedError
@@ -40,6 +41,7 @@ class Porter:
         burst = bounds.requests_per_s * limits.REQUESTS_BURST_S
         self.rules = rules
         self._rate = Rate(bounds.requests_per_s, burst, limits.PRINCIPALS_REMEMBERED_MAX)
+        self._guesses = Guesses()
         self._told = Rate(limits.REFUSALS_TOLD_PER_S, limits.REFUSALS_TOLD_BURST, 1)
         self._everybody = Places(bounds.requests_max, bounds.requests_max)
         self._requests = Places(bounds.requests_max, bounds.requests_per_principal_max)
@@ -50,18 +52,33 @@ class Porter:
     async def caller(self, headers: Headers, peer: str) -> tuple[Credential, str]:
         """Return what the caller showed and the principal that it is.
 
-        Raises `UnauthenticatedError` with challenges, `PermissionDeniedError`, and `Unavailable` where it cannot be
-        told now.
+        Raises `UnauthenticatedError` with challenges, `PermissionDeniedError`, `TooManyError` where too many from that
+        address were refused, and `Unavailable` where it cannot be told now.
         """
         try:
             credential = shown(headers, self.rules.authenticators)
-            return credential, await credential.principal()
+            return credential, await self._principal(credential, peer)
         except RefusedError as error:
             if isinstance(error, UnauthenticatedError):
                 error.headers.setdefault("WWW-Authenticate", self._challenges)
             if not self._told.take("", self.rules.now_s()):
                 logger.warning("a caller at %s was refused: %s", peer, error.message)
             raise
+
+    async def _principal(self, credential: Credential, peer: str) -> str:
+        wait_s = self._guesses.wait_s(credential.secret, peer, self.rules.now_s())
+        if wait_s > 0:
+            raise TooManyError(
+                "too many credentials that came from your address are none; wait and send the same again",
+                {"Retry-After": str(math.ceil(wait_s))},
+            )
+        try:
+            name = await credential.principal()
+        except RefusedError:
+            self._guesses.failed(credential.secret, peer, self.rules.now_s())
+            raise
+        self._guesses.succeeded(credential.secret)
+        return name
 
     @property
     def _challenges(self) -> str:

@@ -5,12 +5,16 @@ kept, and returned to it as it gave it; in the store it is sealed.
 
 One that comes with a message is kept once the message is accepted, and delivers from the event that took the message
 in: killed in between, the same message sent again keeps it, and nothing is missed. Refused: to keep it first. Where the
-message is refused then, something has changed after all.
+message is refused then, something has changed after all. What can be refused is refused before; what fails afterwards
+is no reason to say that the message was not taken: its sender would send it again.
+
+One without an id is named by where it goes, so that a client that gives the same with each message has one of them.
 """
 
+import asyncio
 import json
+import logging
 import re
-import secrets
 from dataclasses import asdict, fields
 from typing import Final
 
@@ -36,8 +40,13 @@ from perdure.a2a.tasks import Found, TaskReader
 from perdure.app.app import App
 from perdure.app.clock import now_ms
 from perdure.core import push_limits
-from perdure.core.digests import digest
+from perdure.core.errors import Diverged, InvalidInput, StoreUnavailable
 from perdure.core.pushes import PushConfig
+
+_log = logging.getLogger(__name__)
+
+INLINE: Final = "configuration.taskPushNotificationConfig."
+"""Where a message has a configuration, as A2A's JSON names it."""
 
 _ID_DIGITS: Final = 32
 _SCHEME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
@@ -59,7 +68,7 @@ class PushConfigs:
             raise invalid("taskId", "is missing; name the task")
         found = await self._reader.find(given.task_id, caller)
         self.check(given, "")
-        return await self._keep(found, given, given.id or secrets.token_hex(_ID_DIGITS // 2), None)
+        return self._shown(await self._keep(found, given, None))
 
     async def get(self, params: GetTaskPushNotificationConfigRequest, caller: Caller) -> TaskPushNotificationConfig:
         """Return a configuration."""
@@ -97,14 +106,48 @@ class PushConfigs:
             await self._app.store.pushes.delete(params.task_id, params.id, now_ms())
             await self._deliverer.forget(params.task_id, params.id)
 
-    async def keep_of(self, request: SendMessageRequest, accepted: Accepted) -> None:
-        """Keep the configuration that came with a message which is accepted, if there was one."""
+    async def check_of(self, request: SendMessageRequest, caller: Caller) -> None:
+        """Raise where the configuration that comes with a message, if there is one, could not be kept.
+
+        Ask before the message is taken in.
+        """
         if not request.configuration.HasField("task_push_notification_config"):
             return
         given = request.configuration.task_push_notification_config
-        task_id = accepted.found.header.task_id
-        name = given.id or digest({"task": task_id, "message": request.message.message_id})[:_ID_DIGITS]
-        await self._keep(accepted.found, given, name, accepted.after)
+        self.check(given, INLINE)
+        if not request.message.task_id:
+            return  # a new task has room
+        task_id = (await self._reader.find(request.message.task_id, caller)).header.task_id
+        standing = await self._app.store.pushes.of_task(task_id)
+        there = given.id in {each.config_id for each in standing} or self._same(given, standing) is not None
+        if not there and len(standing) >= push_limits.CONFIGS_PER_TASK_MAX:
+            problem = f"would be one more than the {push_limits.CONFIGS_PER_TASK_MAX} that a task can have; delete one"
+            raise invalid(f"{INLINE}id", problem)
+
+    async def keep_of(self, request: SendMessageRequest, accepted: Accepted) -> str:
+        """Keep the configuration that came with a message which is accepted, if there was one.
+
+        Return why it is not kept, nothing where it is: the message stays accepted, so this raises nothing.
+        """
+        if not request.configuration.HasField("task_push_notification_config"):
+            return ""
+        given, why = request.configuration.task_push_notification_config, "the store does not answer"
+        try:
+            async with asyncio.timeout(push_limits.KEEP_WITHIN_S):
+                while True:
+                    try:
+                        await self._keep(accepted.found, given, accepted.after)
+                    except StoreUnavailable as error:
+                        why = str(error)
+                        await asyncio.sleep(push_limits.KEEP_PAUSE_S)
+                    else:
+                        return ""
+        except TimeoutError:
+            pass
+        except (InvalidInput, Diverged) as error:
+            why = str(error)
+        _log.warning("a push configuration of task %s was not kept: %s", accepted.found.header.task_id, why)
+        return "The message was taken in and its push configuration was not kept; create it again by itself."
 
     def check(self, given: TaskPushNotificationConfig, prefix: str) -> None:
         """Raise for what could not be delivered to; fields are named with `prefix` before them."""
@@ -121,22 +164,32 @@ class PushConfigs:
         if given.HasField("authentication") and not _SCHEME.fullmatch(authentication.scheme):
             raise invalid(f"{prefix}authentication.scheme", "must name an HTTP authentication scheme, as in Bearer")
 
-    async def _keep(
-        self, found: Found, given: TaskPushNotificationConfig, name: str, after: int | None
-    ) -> TaskPushNotificationConfig:
+    async def _keep(self, found: Found, given: TaskPushNotificationConfig, after: int | None) -> PushConfig:
         task_id = found.header.task_id
-        target = Target(given.url, given.token, given.authentication.scheme, given.authentication.credentials)
-        text = json.dumps(asdict(target)).encode()
+        same = self._same(given, await self._app.store.pushes.of_task(task_id))
+        if same is not None and same.state != "given_up":
+            return same  # saved again, what is on its way would count as another one's
+        name = given.id or (self._named(task_id, given) if same is None else same.config_id)
         config = PushConfig(
             task_id=task_id,
             config_id=name,
             key_id=self._seals.key_id,
-            sealed=self._seals.seal(text, task_id, name),
+            sealed=self._seals.seal(_text(_target(given)), task_id, name),
             next_at_ms=now_ms(),
         )
         kept = await self._app.store.pushes.save(config, found.header, after, now_ms())
         self._deliverer.kick()
-        return self._shown(kept)
+        return kept
+
+    def _same(self, given: TaskPushNotificationConfig, standing: tuple[PushConfig, ...]) -> PushConfig | None:
+        """Return the configuration that one without an id is already: the one that goes to the same place."""
+        if given.id:
+            return None
+        own = (each for each in standing if each.key_id == self._seals.key_id)
+        return next((each for each in own if target_of(self._seals, each) == _target(given)), None)
+
+    def _named(self, task_id: str, given: TaskPushNotificationConfig) -> str:
+        return self._seals.named(_text(_target(given)), task_id)[:_ID_DIGITS]
 
     def _shown(self, kept: PushConfig) -> TaskPushNotificationConfig:
         target = target_of(self._seals, kept)
@@ -144,6 +197,14 @@ class PushConfigs:
         if target.scheme:
             shown.authentication.CopyFrom(AuthenticationInfo(scheme=target.scheme, credentials=target.credentials))
         return shown
+
+
+def _target(given: TaskPushNotificationConfig) -> Target:
+    return Target(given.url, given.token, given.authentication.scheme, given.authentication.credentials)
+
+
+def _text(target: Target) -> bytes:
+    return json.dumps(asdict(target)).encode()
 
 
 def target_of(seals: Seals, kept: PushConfig) -> Target:

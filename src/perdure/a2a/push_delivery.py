@@ -10,7 +10,8 @@ whose turn it is to deliver (`push_lease.py`). A round looks at those and starts
 Killed between 2 and 3, the next deliverer sends the same again: at least once, under the same delivery id. A
 configuration that is deleted meanwhile gets nothing more than what was on its way. A receiver that fails holds up its
 own configuration only; one that is slow for ever is cut off at TIMEOUT_S, and gives its place to others after each
-SLICE_S. One that fails for about a day is given up, which the log of this process says.
+SLICE_S. However many slow ones a principal's tasks have, they take its share of the places and no more. One that fails
+for about a day is given up, which the log of this process says.
 
 Refused: deliveries as activities of the task's workflow. They would have to be scheduled by it, and a task that waits
 for a person, or has ended, would be kept alive by a receiver that does not answer.
@@ -23,7 +24,7 @@ import json
 import logging
 import random
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
@@ -42,7 +43,7 @@ from perdure.core.agent import RetryPolicy
 from perdure.core.errors import Diverged, StoreUnavailable
 from perdure.core.failure import Failure
 from perdure.core.ports import Store
-from perdure.core.pushes import Pulse, PushConfig
+from perdure.core.pushes import DuePushes, Pulse, PushConfig
 from perdure.core.retry import Again, after_failure
 
 _log = logging.getLogger(__name__)
@@ -78,6 +79,7 @@ class Deliverer:
         self._pushes = means.store.pushes
         self._views = _Views(means.store, means.reader)
         self._under_way: dict[Key, asyncio.Task[None]] = {}
+        self._shares: Counter[str] = Counter()
         self._kick = asyncio.Event()
         self._failing: set[Key] = set()
         self._revision = -1
@@ -122,43 +124,49 @@ class Deliverer:
         """Start what is due; return how long to wait before the next round."""
         pulse = await self._pushes.pulse(self._means.key_id)
         due = await self._due(pulse)
-        if not due and not self._under_way:  # quiet: nothing is written, and another may have the turn
+        if due is None and not self._under_way:  # quiet: nothing is written, and another may have the turn
             await self._means.turn.rest(pulse.lease)
             return push_limits.POLL_S if pulse.active else push_limits.IDLE_S
         if not await self._means.turn.hold(pulse.lease):
             await self._cut_off()
             self._revision = -1
             return push_limits.BEAT_S / 4
-        self._begin(due)
+        if due is not None:
+            self._begin(due)
         return push_limits.POLL_S
 
-    async def _due(self, pulse: Pulse) -> tuple[PushConfig, ...]:
+    async def _due(self, pulse: Pulse) -> DuePushes | None:
         """Return what is to be delivered and was not looked at yet."""
         is_time = self._wake_at_ms is not None and now_ms() >= self._wake_at_ms
         if not pulse.active or time.monotonic() < self._calm_until_s:
-            return ()
+            return None
         if pulse.revision == self._revision and not is_time:
-            return ()
+            return None
         due = await self._pushes.due(self._means.key_id, now_ms(), 2 * push_limits.AT_ONCE_MAX)
         self._revision, self._wake_at_ms = pulse.revision, due.wake_at_ms
-        return due.configs
+        return due if due.configs else None
 
-    def _begin(self, due: tuple[PushConfig, ...]) -> None:
-        for config in due:
-            key = _key(config)
-            full = len(self._under_way) >= push_limits.AT_ONCE_MAX
+    def _begin(self, due: DuePushes) -> None:
+        for config in due.configs:
+            key, principal = _key(config), due.principals.get(config.task_id, "")
+            share = push_limits.AT_ONCE_PER_PRINCIPAL_MAX if principal else push_limits.AT_ONCE_OF_NOBODY_MAX
+            full = len(self._under_way) >= push_limits.AT_ONCE_MAX or self._shares[principal] >= share
             half = config.attempts > 0 and len(self._failing) >= push_limits.AT_ONCE_MAX // 2
             if key in self._under_way or full or half:
                 continue
             if config.attempts > 0:
                 self._failing.add(key)
+            self._shares[principal] += 1
             running = asyncio.create_task(self._deliver(config), name=f"perdure: push of {config.task_id}")
             self._under_way[key] = running
-            running.add_done_callback(functools.partial(self._ended, key))
+            running.add_done_callback(functools.partial(self._ended, key, principal))
 
-    def _ended(self, key: Key, ended: "asyncio.Task[None]") -> None:
+    def _ended(self, key: Key, principal: str, ended: "asyncio.Task[None]") -> None:
         self._under_way.pop(key, None)
         self._failing.discard(key)
+        self._shares[principal] -= 1
+        if not self._shares[principal]:
+            del self._shares[principal]
         self._revision = -1  # there may be more for it, or for one that had no place
         self._kick.set()
         error = None if ended.cancelled() else ended.exception()

@@ -11,6 +11,7 @@ key's id, a digest, stands beside what it sealed, so that nobody tries with anot
 import base64
 import binascii
 import hashlib
+import hmac
 import os
 import secrets
 from pathlib import Path
@@ -29,6 +30,7 @@ KEY_BYTES: Final = 32
 _NONCE_BYTES: Final = 12
 _KEY_ID_DIGITS: Final = 16
 _PURPOSE: Final = b"perdure push configurations 1\0"
+_NAMING: Final = b"perdure push configuration names 1\0"
 
 
 class Seals:
@@ -36,12 +38,17 @@ class Seals:
 
     def __init__(self, key: bytes) -> None:
         self._cipher = AESGCM(key)
+        self._naming = hmac.digest(key, _NAMING, hashlib.sha256)
         self.key_id = hashlib.sha256(_PURPOSE + key).hexdigest()[:_KEY_ID_DIGITS]
 
     def seal(self, text: bytes, *names: str) -> bytes:
         """Return the text, sealed for what is called `names`."""
         nonce = secrets.token_bytes(_NONCE_BYTES)
         return nonce + self._cipher.encrypt(nonce, text, _bound(names))
+
+    def named(self, text: bytes, *names: str) -> str:
+        """Return the one name of this text among what is called `names`; without the key it tells nothing of it."""
+        return hmac.digest(self._naming, b"\0".join((*(name.encode() for name in names), text)), "sha256").hex()
 
     def open(self, sealed: bytes, *names: str) -> bytes:
         """Return the text; raises `Diverged` for what was not sealed under this key for these names."""

@@ -20,13 +20,31 @@ class Rate:
 
     def take(self, name: str, now_s: float) -> float:
         """Take one and return 0, or return in how many seconds there will be one."""
-        left, since_s = self._buckets.pop(name, (self._burst, now_s))
-        left = min(self._burst, left + (now_s - since_s) * self._per_s)
-        wait_s = 0.0 if left >= 1 else (1 - left) / self._per_s
-        self._buckets[name] = (left if wait_s else left - 1, now_s)  # at the end: the first is the one quiet longest
+        left = self._left(name, now_s)
+        wait_s = self._until_one(left)
+        self._keep(name, left if wait_s else left - 1, now_s)
+        return wait_s
+
+    def wait_s(self, name: str, now_s: float) -> float:
+        """Return in how many seconds there will be one, 0 where there is one now; take none."""
+        return self._until_one(self._left(name, now_s))
+
+    def owe(self, name: str, now_s: float) -> None:
+        """Take one, also where there is none: what comes after waits until it is made up for."""
+        self._keep(name, self._left(name, now_s) - 1, now_s)
+
+    def _left(self, name: str, now_s: float) -> float:
+        left, since_s = self._buckets.get(name, (self._burst, now_s))
+        return min(self._burst, left + (now_s - since_s) * self._per_s)
+
+    def _until_one(self, left: float) -> float:
+        return 0.0 if left >= 1 else (1 - left) / self._per_s
+
+    def _keep(self, name: str, left: float, now_s: float) -> None:
+        self._buckets.pop(name, None)
+        self._buckets[name] = (left, now_s)  # at the end: the first is the one quiet longest
         while len(self._buckets) > self._names_max:
             del self._buckets[next(iter(self._buckets))]
-        return wait_s
 
 
 class NoPlaceError(Exception):

@@ -38,8 +38,9 @@ from perdure.a2a.push import pushing
 from perdure.a2a.refusals import RefusedError
 from perdure.a2a.rpc_gate import PRINCIPAL, RpcGate
 from perdure.app.app import App
+from perdure.app.entry import EntryLimits
 from perdure.app.offer import Offer
-from perdure.core import limits
+from perdure.core import door_limits
 from perdure.core.errors import ConfigurationError
 
 ONE_LISTENER: Final = ("grpc.so_reuseport", 0)
@@ -113,10 +114,14 @@ class _Servicer03(CompatGrpcHandler):
 class GrpcDoor:
     """A gRPC server on an address that is taken at once, so that the card can name its port; opened later."""
 
-    def __init__(self, host: str, port: int, bytes_max: int = limits.REQUEST_BYTES_MAX) -> None:
+    def __init__(self, host: str, port: int, bounds: EntryLimits | None = None) -> None:
+        bounds = bounds or EntryLimits()
         self._gate = RpcGate(_abort)
-        options = (ONE_LISTENER, ("grpc.max_receive_message_length", bytes_max))
-        self._server = grpc.aio.server(interceptors=(self._gate,), options=options)
+        self._server = grpc.aio.server(
+            interceptors=(self._gate,),
+            options=(ONE_LISTENER, ("grpc.max_receive_message_length", bounds.request_bytes_max)),
+            maximum_concurrent_rpcs=bounds.requests_max + door_limits.CALLS_REFUSED_AT_ONCE_MAX,
+        )
         try:
             self.port: int = self._server.add_insecure_port(f"{host}:{port}")
         except RuntimeError as error:

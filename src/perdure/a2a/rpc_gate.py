@@ -1,8 +1,14 @@
-"""The gate of gRPC: the same porter as HTTP's, asked by an interceptor before a call reaches its servicer.
+"""The gate of gRPC: the same porter as HTTP's, asked before anything of a call is read.
+
+    a place → who calls → how often → the message → its shape → the servicer
+
+To gRPC's server each method takes a stream of requests, which is not read before it is asked for; on the wire that is
+the same. So of a caller who does not come in nothing is read but metadata, and the message of one who does is looked
+over as bytes (`rpc_bodies.py`). Refused: what the server does for a method with one request. It takes the whole of it
+and parses it before any code of ours runs.
 
 Credentials are in the call's metadata, under the names that HTTP has for them: `x-api-key`, or `authorization` with
-`Bearer`. Who calls is given on to the servicer in a context variable, since gRPC's own context has no place for it. The
-size of a message is bounded by the server's options, its depth by protobuf's parser, which goes a hundred levels deep.
+`Bearer`. Who calls is given on to the servicer in a context variable, since gRPC's own context has no place for it.
 """
 
 import asyncio
@@ -10,6 +16,7 @@ import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any, Final
+from urllib.parse import unquote
 
 import grpc
 import grpc.aio
@@ -20,6 +27,7 @@ from perdure.a2a.errors import ServiceUnavailableError
 from perdure.a2a.identity import Credential
 from perdure.a2a.porter import Porter, Rules
 from perdure.a2a.refusals import RefusedError
+from perdure.a2a.rpc_bodies import read_message
 from perdure.core.errors import Unavailable
 
 PRINCIPAL: Final[ContextVar[str]] = ContextVar("perdure.principal", default="")
@@ -45,32 +53,34 @@ class RpcGate(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # it comes wit
         if handler is None or handler.request_streaming:
             return handler  # A2A has none of these; gRPC answers that the method is unknown
         if handler.response_streaming:
-            return grpc.unary_stream_rpc_method_handler(
-                self._streaming(handler.unary_stream), handler.request_deserializer, handler.response_serializer
-            )
-        return grpc.unary_unary_rpc_method_handler(
-            self._single(handler.unary_unary), handler.request_deserializer, handler.response_serializer
-        )
+            return grpc.stream_stream_rpc_method_handler(self._streaming(handler), None, handler.response_serializer)
+        return grpc.stream_unary_rpc_method_handler(self._single(handler), None, handler.response_serializer)
 
-    def _single(self, serve: Callable[[Any, Any], Awaitable[Any]]) -> Callable[[Any, Any], Awaitable[Any]]:
-        async def let_in(request: Any, context: Any) -> Any:
+    def _single(self, handler: Any) -> Callable[[Any, Any], Awaitable[Any]]:
+        async def let_in(_: Any, context: Any) -> Any:
             with contextlib.ExitStack() as held:
                 await self._enter(held, context, streams=False)
-                return await serve(request, context)
+                return await handler.unary_unary(await self._message(handler, context), context)
 
         return let_in
 
-    def _streaming(
-        self, serve: Callable[[Any, Any], AsyncGenerator[Any, None]]
-    ) -> Callable[[Any, Any], AsyncGenerator[Any, None]]:
-        async def let_in(request: Any, context: Any) -> AsyncGenerator[Any, None]:
+    def _streaming(self, handler: Any) -> Callable[[Any, Any], AsyncGenerator[Any, None]]:
+        async def let_in(_: Any, context: Any) -> AsyncGenerator[Any, None]:
             with contextlib.ExitStack() as held:
                 credential = await self._enter(held, context, streams=True)
-                async with contextlib.aclosing(serve(request, context)) as items:
+                request = await self._message(handler, context)
+                async with contextlib.aclosing(handler.unary_stream(request, context)) as items:
                     async for item in self._while_good(items, credential, context):
                         yield item
 
         return let_in
+
+    async def _message(self, handler: Any, context: Any) -> Any:
+        """Return the call's message, or abort the call, which raises."""
+        try:
+            return await read_message(context, handler.request_deserializer)
+        except RefusedError as error:
+            return await self._abort(error, context)
 
     async def _enter(self, held: contextlib.ExitStack, context: Any, *, streams: bool) -> Credential | None:
         """Let the call in, or abort it, which raises."""
@@ -97,7 +107,7 @@ class RpcGate(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # it comes wit
             for name, value in context.invocation_metadata() or ()
             if isinstance(value, str)
         ]
-        return await self._porter.caller(Headers(raw=raw), context.peer())
+        return await self._porter.caller(Headers(raw=raw), host_of(context.peer()))
 
     async def _while_good(
         self, items: AsyncGenerator[Any, None], credential: Credential | None, context: Any
@@ -127,3 +137,9 @@ class RpcGate(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # it comes wit
             await self._abort(error, context)
         except Unavailable:
             return  # it cannot be told now, and was good a moment ago
+
+
+def host_of(peer: str) -> str:
+    """Return the address in gRPC's name of a peer, as in `ipv4:127.0.0.1:4711` and `ipv6:%5B::1%5D:4711`."""
+    kind, _, rest = unquote(peer).partition(":")
+    return rest.rpartition(":")[0].strip("[]") if kind in {"ipv4", "ipv6"} else peer

@@ -23,6 +23,7 @@ from perdure.a2a import extension
 from perdure.a2a.caller import Caller, checked_key
 from perdure.a2a.errors import invalid
 from perdure.a2a.incoming import taken_in
+from perdure.a2a.sharing import shared_with
 from perdure.a2a.task_ids import derived_task_id, fresh_context_id, fresh_task_id
 from perdure.a2a.tasks import Found, TaskReader, header_of
 from perdure.app.app import App
@@ -74,7 +75,7 @@ class Sending:
         message = await taken_in(request.message, self._app.store)
         if key is not None and await self._app.store.task(task_id) is not None:
             return await self._again(task_id, named, message, caller)
-        start = self._app.start_of(message, task_id, context_id, caller.principal)
+        start = self._app.start_of(message, task_id, context_id, caller.principal, shared_with(request, caller))
         try:
             await self._app.client.start(start)
         except InvalidInput:

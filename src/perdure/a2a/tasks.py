@@ -4,7 +4,8 @@ Where a task stands is read from the store's log. A task that was accepted and t
 log: it is known by what it was started with, which Temporal's history gives without a worker. So an accepted task is
 there for GetTask at once, whatever is killed between its start and the first row.
 
-A task that is another's, or another agent's, is not there.
+A task that is another's, or another agent's, is not there. One that is shared with the caller is there to be read
+(`sharing.py`): `see` finds it, and `find`, for whoever wants to do something with it, says that it is not theirs.
 """
 
 from collections import OrderedDict
@@ -15,6 +16,9 @@ from a2a.types.a2a_pb2 import Task
 
 from perdure.a2a.caller import Caller
 from perdure.a2a.errors import not_found
+from perdure.a2a.fitting import Fitting
+from perdure.a2a.incoming import blobs_of, restored
+from perdure.a2a.sharing import is_reader, may_see, only_to_read
 from perdure.a2a.translate import TaskView
 from perdure.app.app import App
 from perdure.core import limits
@@ -52,6 +56,7 @@ def header_of(start: TaskStart) -> TaskHeader:
         context_id=start.context_id,
         agent_id=start.agent.agent_id,
         principal=start.principal,
+        shared_with=start.shared_with,
     )
 
 
@@ -63,9 +68,16 @@ class TaskReader:
         self._views = _Views()
 
     async def find(self, task_id: str, caller: Caller) -> Found:
-        """Return the task; raises A2A's TaskNotFoundError, also for one that is not the caller's (A2A 3.3.2)."""
+        """Return a task of the caller's own; raises what `see` raises, and `PermissionDeniedError` for a shared one."""
+        found = await self.see(task_id, caller)
+        if is_reader(found.header, caller):
+            raise only_to_read(task_id)
+        return found
+
+    async def see(self, task_id: str, caller: Caller) -> Found:
+        """Return a task; raises A2A's TaskNotFoundError, also for one that is not for the caller (A2A 3.3.2)."""
         found = await self._known(task_id) if safe_text(task_id) == task_id else None
-        if found is None or found.header.principal != caller.principal:
+        if found is None or not may_see(found.header, caller):
             raise not_found(task_id)
         return found
 
@@ -107,8 +119,10 @@ class TaskReader:
         view = TaskView(
             found.header.task_id, found.header.context_id, found.created_at_ms, cast(TaskStatus, found.state)
         )
-        view.say(message)
-        return view.task(0 if view.blobs(None) else None, {})
+        task = view.bare()
+        if not blobs_of(message):
+            task.history.append(restored(message, view.task_id, view.context_id, {}))
+        return task
 
     async def _read_on(self, view: TaskView, upto: int | None) -> bool:
         """Take what follows; return whether all of it was there, with the messages that events are about."""
@@ -125,12 +139,24 @@ class TaskReader:
         return whole
 
     async def task(self, view: TaskView, history_length: int | None = None, *, artifacts: bool = True) -> Task:
-        """Return the view as A2A's task, with the files of the messages that it shows."""
+        """Return the view as A2A's task, with the files of the messages that it shows; of a large one the newest."""
+        fitting = Fitting(view.bare())
+        if artifacts:
+            fitting.hand_over(view.artifacts)
+        said = view.latest(history_length)
+        while fitting.messages < len(said):
+            message = said[-1 - fitting.messages]
+            if isinstance(message, Message):
+                message = restored(message, view.task_id, view.context_id, await self._files(view.task_id, message))
+            if not fitting.say(message):
+                break
+        return fitting.task(of_messages=len(said))
+
+    async def _files(self, task_id: str, message: Message) -> dict[str, bytes]:
         try:
-            blobs = {digest: await self._app.store.get_blob(digest) for digest in sorted(view.blobs(history_length))}
+            return {digest: await self._app.store.get_blob(digest) for digest in sorted(blobs_of(message))}
         except KeyError as missing:
-            raise StoreBehind(f"a file of a message of task {view.task_id} is missing from the store") from missing
-        return view.task(history_length, blobs, artifacts=artifacts)
+            raise StoreBehind(f"a file of a message of task {task_id} is missing from the store") from missing
 
 
 class _Views:

@@ -13,10 +13,11 @@ What becomes what:
 - `task.status` moves the status. Every other event is an update of the status as it is: A2A has no other place for it,
   and a client that counts (`generation`) must get every number.
 
-Pure: no clock, no store. Blobs of messages are asked for by digest (`blobs`), and given to `task`.
+Pure: no clock, no store. What a view holds of messages are our own, whose files are blobs (`incoming.restored`).
 """
 
 import copy
+from collections.abc import Sequence
 from typing import Final
 
 from a2a.types.a2a_pb2 import (
@@ -34,7 +35,6 @@ from pydantic import JsonValue
 
 from perdure.a2a import extension
 from perdure.a2a.handed import handed_over
-from perdure.a2a.incoming import blobs_of, restored
 from perdure.core.content import Message, ModelEntry, ModelReply, UserEntry
 from perdure.core.log import LogEvent
 from perdure.core.ports import StoredEvent
@@ -206,23 +206,19 @@ class TaskView:
 
     # --- the whole ----------------------------------------------------------------------------------------------
 
-    def _latest(self, history_length: int | None) -> list[A2AMessage | Message]:
+    def latest(self, history_length: int | None) -> Sequence[A2AMessage | Message]:
+        """Return the latest `history_length` messages (None: all), 0 for none (A2A 3.2.4)."""
         if history_length is None:
             return self._history
         return self._history[-history_length:] if history_length else []
 
-    def blobs(self, history_length: int | None) -> set[str]:
-        """Return the digests of the blobs that `task` needs for that much history."""
-        found: set[str] = set()
-        return found.union(*(blobs_of(each) for each in self._latest(history_length) if isinstance(each, Message)))
+    @property
+    def artifacts(self) -> Sequence[Artifact]:
+        """What the task has handed over, the oldest first."""
+        return self._artifacts
 
-    def task(self, history_length: int | None, blobs: dict[str, bytes], *, artifacts: bool = True) -> Task:
-        """Return the task with its latest `history_length` messages (None: all), 0 for none (A2A 3.2.4)."""
+    def bare(self) -> Task:
+        """Return the task without history and artifacts, which may be more than is told at once (`fitting.py`)."""
         task = Task(id=self.task_id, context_id=self.context_id, status=self._status)
-        for each in self._latest(history_length):
-            message = each if isinstance(each, A2AMessage) else restored(each, self.task_id, self.context_id, blobs)
-            task.history.append(message)
-        if artifacts:
-            task.artifacts.extend(self._artifacts)
         extension.put(task.metadata, {"generation": str(self.number), "reason": self._reason})
         return task

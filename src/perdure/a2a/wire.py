@@ -1,7 +1,8 @@
 """What HTTP adds to an operation's answer, around the SDK's endpoints.
 
 - each event of a stream carries its number as the SSE `id`, so that a browser's EventSource resumes by itself;
-- a client that takes nothing from its stream for STREAM_STALL_S is cut: it goes on from its last number;
+- a client that takes nothing of its answer for STREAM_STALL_S is cut (`pieces.py`); a stream goes on from its last
+  number;
 - a client that has left is not answered, and nothing waits on its behalf any more;
 - a body whose media type is no JSON is refused, with HTTP's own status for that;
 - who sends `application/json`, as A2A 1.0.0 had it, is answered in it; everybody else in `application/a2a+json`, which
@@ -32,7 +33,8 @@ from starlette.routing import BaseRoute, Route
 
 from perdure.a2a import extension
 from perdure.a2a.caller import Told, told_on
-from perdure.core import limits
+from perdure.a2a.pieces import InPieces
+from perdure.core import door_limits
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -62,7 +64,6 @@ def _framed(endpoint: Endpoint) -> Endpoint:
         told.unknown_state = await _unknown_state(request)
         response = await _while_there(request, endpoint)
         if isinstance(response, EventSourceResponse):
-            response.send_timeout = limits.STREAM_STALL_S
             response.body_iterator = _numbered(response.body_iterator, told)
         elif told.retry_after_s is not None:
             response.status_code = UNAVAILABLE
@@ -71,7 +72,7 @@ def _framed(endpoint: Endpoint) -> Endpoint:
             response.headers["Content-Type"] = PLAIN_JSON
         if extension.URI in get_requested_extensions(request.headers.getlist(HTTP_EXTENSION_HEADER)):
             response.headers[HTTP_EXTENSION_HEADER] = extension.URI
-        return response
+        return InPieces(response, None if isinstance(response, EventSourceResponse) else door_limits.ANSWER_S)
 
     return frame
 

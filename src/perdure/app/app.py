@@ -87,14 +87,17 @@ class App:
         await self.client.start(start)
         return self.task(start.task_id)
 
-    def start_of(self, message: Message, task_id: str, context_id: str, principal: str) -> TaskStart:
-        """Return what a task of this agent is started with."""
+    def start_of(
+        self, message: Message, task_id: str, context_id: str, principal: str, shared_with: tuple[str, ...] = ()
+    ) -> TaskStart:
+        """Return what a task of this agent is started with; those that it is `shared_with` may see it."""
         return TaskStart(
             task_id=task_id,
             context_id=context_id,
             principal=principal,
             agent=self.agent.spec(),
             messages=(message,),
+            shared_with=shared_with,
         )
 
     def asgi(self, url: str, *, middleware: "Sequence[Middleware]" = (), offer: Offer | None = None) -> "Starlette":

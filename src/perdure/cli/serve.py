@@ -22,7 +22,7 @@ from sse_starlette.sse import AppStatus
 
 from perdure.app.agent import Agent
 from perdure.app.app import App, open_app
-from perdure.app.entry import EntrySettings, is_loopback
+from perdure.app.entry import EntryLimits, EntrySettings, is_loopback
 from perdure.app.faults import armed
 from perdure.app.loading import load_agent
 from perdure.app.newborn import LOG_FORMAT
@@ -33,7 +33,7 @@ from perdure.cli.masking import mask_logs
 from perdure.cli.places import Origin, data_folder, remember, worker_log
 from perdure.cli.signals import Interrupted, first_of, until_signal
 from perdure.cli.temporal_watch import until_temporal_ends
-from perdure.core import limits
+from perdure.core import door_limits, limits
 from perdure.core.errors import ConfigurationError, Unavailable
 from perdure.temporal.connection import temporal_client
 
@@ -129,11 +129,7 @@ class _Server(uvicorn.Server):
 
 async def _serve(door: _Door, fleet: Fleet | None, settings: Settings) -> None:
     async with contextlib.AsyncExitStack() as stack:
-        rpc = (
-            None
-            if door.grpc_port is None
-            else _grpc_door(door.host, door.grpc_port, settings.entry.limits.request_bytes_max)
-        )
+        rpc = None if door.grpc_port is None else _grpc_door(door.host, door.grpc_port, settings.entry.limits)
         app = await stack.enter_async_context(open_app(door.agent, settings=settings, worker=False))
         if rpc is not None:
             door = replace(door, offer=replace(door.offer, grpc=rpc.address))
@@ -172,13 +168,13 @@ async def _answer(door: _Door, app: App) -> None:
         await asyncio.wait([serving])
 
 
-def _grpc_door(host: str, port: int, bytes_max: int) -> "GrpcDoor":
+def _grpc_door(host: str, port: int, bounds: EntryLimits) -> "GrpcDoor":
     """Take the address for gRPC."""
     try:
         from perdure.a2a.rpc import GrpcDoor  # noqa: PLC0415 - grpc is an extra, for those who serve it
     except ImportError as error:
         raise ConfigurationError("--grpc-port", "needs grpc; install it with: pip install 'perdure[grpc]'") from error
-    return GrpcDoor(host, port, bytes_max)
+    return GrpcDoor(host, port, bounds)
 
 
 async def _tell_when_ready(server: uvicorn.Server, door: _Door) -> None:
@@ -226,6 +222,9 @@ def _listener(host: str, port: int) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; its connections inherit it
+            unread_ms = int(door_limits.CONNECTION_STALL_S * 1_000)
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, unread_ms)
         listener.bind((address, port))
     except OSError as error:
         listener.close()

@@ -4,9 +4,9 @@ A `LogEvent` also carries the transcript entries that come to stand with it, by 
 projection of the log, and there is one sequence of numbers to keep gapless instead of two.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_serializer
 
 from perdure.core.content import EntryKind, Frozen, Message
 from perdure.core.digests import body_of, digest
@@ -71,12 +71,21 @@ class LogEvent(Frozen):
 
 
 class TaskHeader(Frozen):
-    """What the store knows of a task from its first row on."""
+    """What the store knows of a task from its first row on. `shared_with` are the principals that may see it too."""
 
     task_id: str
     context_id: str
     agent_id: str
     principal: str
+    shared_with: tuple[str, ...] = ()
+
+    @model_serializer(mode="wrap")
+    def _as_before_sharing(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out what is not there: a task that began before must be written the same by today's code (P11)."""
+        body: dict[str, Any] = handler(self)
+        if not self.shared_with:
+            body.pop("shared_with", None)
+        return body
 
 
 class Batch(Frozen):

@@ -219,7 +219,7 @@ class TaskRow(Frozen):
 
 
 class TaskQuery(Frozen):
-    """Which of a principal's tasks with an agent are listed: those with the newest status first.
+    """Which of the tasks with an agent that a principal sees are listed: those with the newest status first.
 
     `states` empty: in any. `before` is the (`status_at_ms`, task id) after which a page goes on.
     """

@@ -20,6 +20,12 @@ SECRET_CHARS_MAX = 8 * KIB
 AT_ONCE_MAX = 32
 """Notifications on their way at once. What fails already gets half of these places, so that the rest goes on."""
 
+AT_ONCE_PER_PRINCIPAL_MAX = 8
+"""Of these so many for the tasks of one principal: three whose receivers are all slow leave a quarter to others."""
+
+AT_ONCE_OF_NOBODY_MAX = 24
+"""The same for tasks that are nobody's. Where nobody is asked who they are these are all that there is."""
+
 SLICE_S = 1.0
 """How long one receiver keeps its place while it takes one notification after another; then others have their turn."""
 
@@ -49,3 +55,8 @@ LEASE_S = 6.0
 
 VIEWS_KEPT_MAX = 64
 """Tasks kept in memory as of a cursor, so that each event costs a read of that event and not of the whole log."""
+
+KEEP_WITHIN_S = 10.0
+KEEP_PAUSE_S = 0.5
+"""How long a configuration is offered to a store that does not take it, once its message is accepted: a restart of a
+database takes about five seconds. The message's sender waits for its answer meanwhile."""

@@ -14,6 +14,8 @@ the key it is sealed with. Who lacks that key leaves the configuration to those 
 
 from typing import Literal, Protocol
 
+from pydantic import Field
+
 from perdure.core.content import Frozen
 from perdure.core.log import TaskHeader
 
@@ -50,10 +52,14 @@ class Pulse(Frozen):
 
 
 class DuePushes(Frozen):
-    """Configurations with something to deliver now, the longest waiting first, and when the next retry is due."""
+    """Configurations with something to deliver now, in turn over principals, and when the next retry is due.
+
+    `principals` are those whose tasks they are, by task.
+    """
 
     configs: tuple[PushConfig, ...]
     wake_at_ms: int | None
+    principals: dict[str, str] = Field(default_factory=dict)
 
 
 class PushStore(Protocol):
@@ -84,7 +90,7 @@ class PushStore(Protocol):
         ...
 
     async def due(self, key_id: str, now_ms: int, limit: int) -> DuePushes:
-        """Return what is to be delivered now."""
+        """Return what is to be delivered now: of each principal something before of any one more."""
         ...
 
     async def standing(self, config: PushConfig, holder: str) -> bool:

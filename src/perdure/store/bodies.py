@@ -1,7 +1,8 @@
 """How content becomes text in a row and comes back: canonical JSON, named by its digest."""
 
 import hashlib
-from typing import NamedTuple
+import json
+from typing import Final, NamedTuple
 
 from pydantic import BaseModel, JsonValue, TypeAdapter
 
@@ -10,6 +11,10 @@ from perdure.core.digests import body_of, canonical, safe_text
 from perdure.core.errors import InvalidInput
 
 _ENTRIES: TypeAdapter[tuple[Entry, ...]] = TypeAdapter(tuple[Entry, ...])
+
+
+_NO_NAMES: Final = "[]"
+"""What nearly every task has; it need not be parsed with each write."""
 
 
 class Body(NamedTuple):
@@ -33,6 +38,16 @@ def encode(value: BaseModel | dict[str, JsonValue], field: str) -> Body:
 def decode(texts: list[str]) -> tuple[Entry, ...]:
     """Parse the bodies of entries, all at once."""
     return _ENTRIES.validate_json(f"[{','.join(texts)}]")
+
+
+def encode_names(names: tuple[str, ...]) -> str:
+    """Return names as one text."""
+    return canonical(list(names)).decode()
+
+
+def decode_names(text: str) -> tuple[str, ...]:
+    """Return the names in a text."""
+    return () if text == _NO_NAMES else tuple(json.loads(text))
 
 
 def identifier(field: str, value: str) -> None:

@@ -10,9 +10,21 @@ lease.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Any, Protocol
 
-from sqlalchemy import ColumnElement, Connection, CursorResult, RowMapping, and_, delete, exists, func, insert, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    CursorResult,
+    RowMapping,
+    Select,
+    and_,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+)
 from sqlalchemy import update as update_of
 
 from perdure.core import push_limits
@@ -89,27 +101,23 @@ class PushRows:
         return await self._backend.read(work)
 
     async def due(self, key_id: str, now_ms: int, limit: int) -> DuePushes:
-        """Return what is to be delivered now, the longest waiting first, and when the next retry is due.
+        """Return what is to be delivered now, and when the next retry is due.
 
-        At most `limit` of those that have not failed, and as many that have: neither is hidden behind the other. Of
-        those that have not, the time only says who waits longest; it may be another host's.
+        At most `limit` of those that have not failed, and as many that have: neither is hidden behind the other. Nor is
+        one principal behind another: the longest waiting of each come first, then the next of each. Of those that have
+        not failed, the time only says who waits longest; it may be another host's.
         """
-        waiting = (
-            select(push_configs)
-            .join(tasks, tasks.c.task_id == push_configs.c.task_id)
-            .where(_active(key_id), push_configs.c.cursor < tasks.c.contiguous)
-            .order_by(push_configs.c.next_at_ms)
-            .limit(limit)
-        )
         failed, is_time = push_configs.c.attempts > 0, push_configs.c.next_at_ms <= now_ms
         later = select(func.min(push_configs.c.next_at_ms)).where(_active(key_id), failed, ~is_time)
 
         def work(connection: Connection) -> DuePushes:
-            fresh = _configs(connection.execute(waiting.where(push_configs.c.attempts == 0)))
-            failing = _configs(connection.execute(waiting.where(failed, is_time)))
+            fresh = connection.execute(_in_turn(_active(key_id), push_configs.c.attempts == 0).limit(limit))
+            failing = connection.execute(_in_turn(_active(key_id), failed, is_time).limit(limit))
+            found = sorted((*fresh.mappings(), *failing.mappings()), key=lambda row: (row["place"], row["next_at_ms"]))
             return DuePushes(
-                configs=tuple(sorted((*fresh, *failing), key=lambda config: config.next_at_ms)),
+                configs=tuple(map(_config, found)),
                 wake_at_ms=connection.execute(later).scalar_one_or_none(),
+                principals={row["task_id"]: row["principal"] for row in found},
             )
 
         return await self._backend.read(work)
@@ -142,6 +150,20 @@ class PushRows:
         """Give the lease up, so that another need not wait for it."""
         given_up = update_of(push_leases).where(push_leases.c.key_id == key_id, push_leases.c.holder == holder)
         await self._backend.write(lambda connection: connection.execute(given_up.values(holder="")), synced=False)
+
+
+def _in_turn(*wanted: ColumnElement[bool]) -> Select[Any]:
+    """Return the configurations with something to deliver, in turn over the principals whose tasks they are."""
+    place = func.row_number().over(
+        partition_by=tasks.c.principal, order_by=(push_configs.c.next_at_ms, tasks.c.task_id, push_configs.c.config_id)
+    )
+    waiting = (
+        select(push_configs, tasks.c.principal, place.label("place"))
+        .join(tasks, tasks.c.task_id == push_configs.c.task_id)
+        .where(*wanted, push_configs.c.cursor < tasks.c.contiguous)
+        .subquery()
+    )
+    return select(waiting).order_by(waiting.c.place, waiting.c.next_at_ms)
 
 
 def _save(connection: Connection, config: PushConfig, header: TaskHeader, after: int | None, at_ms: int) -> PushConfig:

@@ -9,7 +9,7 @@ from perdure.core.content import Entry
 from perdure.core.errors import StoreBehind
 from perdure.core.log import LogEvent, TaskHeader
 from perdure.core.ports import ContextRow, EffectAttemptRow, EffectRow, StoredEvent, TaskRow
-from perdure.store.bodies import decode
+from perdure.store.bodies import decode, decode_names
 from perdure.store.schema import (
     contexts,
     effect_attempts,
@@ -128,6 +128,7 @@ def task_row(row: RowMapping, snapshot: str | None) -> TaskRow:
             context_id=row["context_id"],
             agent_id=row["agent_id"],
             principal=row["principal"],
+            shared_with=decode_names(row["shared_with"]),
         ),
         state=row["state"],
         reason=row["reason"],

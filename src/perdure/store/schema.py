@@ -12,7 +12,7 @@ A change here needs a new file in `migrations/versions` and its name in `REVISIO
 
 from sqlalchemy import BigInteger, Column, Index, LargeBinary, MetaData, Table, Text
 
-REVISIONS = ("0001", "0002", "0003", "0004")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005")
 """Every revision of the schema, the oldest first; the last one is what this code works on."""
 
 VERSION_TABLE = "perdure_schema"
@@ -47,10 +47,19 @@ tasks = Table(
     _int("created_at_ms"),
     _int("updated_at_ms"),
     _int("status_at_ms"),
+    _text("shared_with"),
     Index("tasks_by_revision", "revision"),
     Index("tasks_by_status", "principal", "status_at_ms", "task_id"),
     Index("tasks_by_context", "context_id", "revision"),
 )
+
+task_shares = Table(
+    "task_shares",
+    metadata,
+    _text("principal", key=True),
+    _text("task_id", key=True),
+)
+"""The tasks that a principal may see beside its own: what stands in their `shared_with`, the other way round."""
 
 snapshots = Table(
     "snapshots",

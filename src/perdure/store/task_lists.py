@@ -9,22 +9,34 @@ from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 from perdure.core.ports import TaskPage, TaskQuery
 from perdure.store.bodies import identifier
 from perdure.store.reading import task_row
-from perdure.store.schema import tasks
+from perdure.store.schema import task_shares, tasks
 
 
 def find_tasks(connection: Connection, query: TaskQuery) -> TaskPage:
     """Return a page of the tasks that a principal sees, and how many there are."""
     for field in ("principal", "agent_id", "context_id"):
         identifier(field, getattr(query, field) or "")
-    wanted = _wanted(query)
+    wanted = [_seen_by(connection, query.principal), *_wanted(query)]
     total = connection.execute(select(func.count()).select_from(tasks).where(*wanted)).scalar_one()
     page = select(tasks).where(*wanted, *_past(query.before))
     page = page.order_by(tasks.c.status_at_ms.desc(), tasks.c.task_id.desc()).limit(query.limit)
     return TaskPage(rows=tuple(task_row(row, None) for row in connection.execute(page).mappings()), total=total)
 
 
+def _seen_by(connection: Connection, principal: str) -> ColumnElement[bool]:
+    """Return what a principal sees: its own tasks, and those that are shared with it.
+
+    Asked in two steps: whoever has no share, which is nearly everybody, is served from the index of its own.
+    """
+    own = tasks.c.principal == principal
+    shares = select(task_shares.c.task_id).where(task_shares.c.principal == principal)
+    if connection.execute(shares.limit(1)).first() is None:
+        return own
+    return or_(own, tasks.c.task_id.in_(shares))
+
+
 def _wanted(query: TaskQuery) -> list[ColumnElement[bool]]:
-    wanted = [tasks.c.principal == query.principal, tasks.c.agent_id == query.agent_id]
+    wanted = [tasks.c.agent_id == query.agent_id]
     if query.context_id is not None:
         wanted.append(tasks.c.context_id == query.context_id)
     if query.states:

@@ -16,9 +16,9 @@ from sqlalchemy import Connection, bindparam, select, update
 
 from perdure.core.errors import InvalidInput, StoreAhead, StoreBehind
 from perdure.core.log import TaskHeader
-from perdure.store.bodies import identifier
+from perdure.store.bodies import decode_names, encode_names, identifier
 from perdure.store.inserting import insert_missing
-from perdure.store.schema import contexts, revisions, tasks
+from perdure.store.schema import contexts, revisions, task_shares, tasks
 from perdure.store.statements import changed, rows
 
 _LOCK = select(tasks).where(tasks.c.task_id == bindparam("of_task")).with_for_update()
@@ -65,7 +65,7 @@ def task_write(
             raise StoreBehind(f"the store has no task {task_id}, and the write brings no header to create it")
         task = _create(connection, header, at_ms)
     elif header is not None and header != task.header:
-        raise StoreAhead(f"task {task_id} stands in the store with another context, agent or principal")
+        raise StoreAhead(f"task {task_id} stands in the store with another context, agent, principal or sharing")
     yield task
     if task.changed:
         _stamp(connection, task, at_ms)
@@ -77,7 +77,13 @@ def _lock(connection: Connection, task_id: str) -> OpenTask | None:
         return None
     (row,) = found
     return OpenTask(
-        header=TaskHeader(task_id=task_id, context_id=row.context_id, agent_id=row.agent_id, principal=row.principal),
+        header=TaskHeader(
+            task_id=task_id,
+            context_id=row.context_id,
+            agent_id=row.agent_id,
+            principal=row.principal,
+            shared_with=decode_names(row.shared_with),
+        ),
         **{name: getattr(row, name) for name in _CARRIED},
         updated_at_ms=row.updated_at_ms,
     )
@@ -98,10 +104,13 @@ _CARRIED = (
 def _create(connection: Connection, header: TaskHeader, at_ms: int) -> OpenTask:
     for field in ("task_id", "context_id", "agent_id", "principal"):
         identifier(f"header.{field}", getattr(header, field))
+    for name in header.shared_with:
+        identifier("header.shared_with", name)
     claim_context(connection, header.context_id, header.principal, at_ms)
     task = OpenTask(header=header, new=True, changed=True, updated_at_ms=at_ms, status_at_ms=at_ms)
     row = {
-        **header.model_dump(),
+        **header.model_dump(exclude={"shared_with"}),
+        "shared_with": encode_names(header.shared_with),
         **{name: getattr(task, name) for name in _CARRIED},
         "revision": 0,
         "created_at_ms": at_ms,
@@ -110,8 +119,13 @@ def _create(connection: Connection, header: TaskHeader, at_ms: int) -> OpenTask:
     if insert_missing(connection, tasks, [row]) == 0:  # another process was first and has committed
         found = _lock(connection, header.task_id)
         if found is None or found.header != header:
-            raise StoreAhead(f"task {header.task_id} was created meanwhile with another context, agent or principal")
+            raise StoreAhead(
+                f"task {header.task_id} was created meanwhile with another context, agent, principal or sharing"
+            )
         return found
+    insert_missing(
+        connection, task_shares, [{"principal": name, "task_id": header.task_id} for name in header.shared_with]
+    )
     return task
 
 

@@ -4,9 +4,9 @@ These are durable formats: they stand in histories. A field may be added with a 
 No input grows with the conversation (P7): a transcript is named by its length and its digest.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from perdure.core import limits
 from perdure.core.agent import AgentSpec
@@ -43,6 +43,15 @@ class TaskStart(Frozen):
     messages: tuple[Message, ...] = ()
     history_events_max: int = Field(default=limits.HISTORY_EVENTS_MAX, ge=1)
     carried: Carried | None = None
+    shared_with: tuple[str, ...] = ()
+
+    @model_serializer(mode="wrap")
+    def _as_before_sharing(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out what is not there, so that workers of before take tasks that nobody shares."""
+        body: dict[str, Any] = handler(self)
+        if not self.shared_with:
+            body.pop("shared_with", None)
+        return body
 
 
 class TaskOutcome(Frozen):

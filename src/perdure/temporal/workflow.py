@@ -70,6 +70,7 @@ class TaskWorkflow:
             context_id=start.context_id,
             agent_id=start.agent.agent_id,
             principal=start.principal,
+            shared_with=start.shared_with,
         )
         self._writer = Writer(header, self._state, carried, self._apply, hold=self._about_to_launch)
         self._flights = Flights(start.agent.agent_id, start.task_id, self._writer.outbox, self._apply)
