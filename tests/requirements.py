@@ -59,6 +59,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "P2": Requirement(
         "No repeated answer: a recorded model answer is never asked for again; a cut call is a new, visible attempt.",
         (
+            "core/test_fallbacks.py::test_p2_an_earlier_models_late_reply_stands_under_its_own_name",
             "outage/test_everything_killed.py::test_the_next_start_finishes_what_was_left",
             "temporal/test_crash.py::test_killed_in_the_middle_of_everything",
             "store/test_model_calls.py::test_the_first_reply_stands_and_later_attempts_get_it",
@@ -208,6 +209,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "P9": Requirement(
         "Stop means stop: after an acknowledged stop no call of that run begins.",
         (
+            "core/test_fallbacks.py::test_p9_a_run_that_ends_asks_nobody_else",
             "core/test_rules_calls.py::test_p9_a_full_account_of_doubts_begins_nothing_more_in_its_turn",
             "core/test_rules_doubts.py::test_p9_a_run_that_ends_asks_nobody",
             "core/test_rules_doubts.py::test_p9_a_word_that_comes_while_the_run_ends_is_carried_by_the_next",
@@ -237,6 +239,8 @@ REQUIREMENTS: dict[str, Requirement] = {
     "P11": Requirement(
         "Same decisions: a replay gives the same commands in the same order with the same arguments.",
         (
+            "core/test_fallbacks.py::test_p11_a_task_is_carried_over_in_the_middle_of_a_fallback",
+            "core/test_fallbacks.py::test_p11_without_fallbacks_nothing_shows_of_them",
             "temporal/test_replay.py::test_an_eventful_task_replays_with_and_without_the_core_passed_through",
             "temporal/test_replay.py::test_a_machine_that_decides_otherwise_is_seen",
             "temporal/test_replay.py::test_a_start_that_says_otherwise_is_seen",

@@ -31,8 +31,8 @@ class RetryPolicy(Frozen):
 class ToolSpec(Frozen):
     """A tool as the workflow sees it. Times in seconds.
 
-    `schema_digest` names what calls of a source's tool are held to (`tool_rules.schema_digest`), as it was when the task
-    began. None for what has no source that could change it meanwhile; then it does not show (P11).
+    `schema_digest` names what calls of a source's tool are held to (`tool_rules.schema_digest`), as it was when the
+    task began. None for what has no source that could change it meanwhile; then it does not show (P11).
     """
 
     name: str

@@ -1,5 +1,7 @@
 """What the state machine asks for: its outputs. Each operation's command is answered by exactly one event."""
 
+from pydantic import Field
+
 from perdure.core.agent import EffectClass
 from perdure.core.content import Frozen
 from perdure.core.effects import Word
@@ -21,7 +23,8 @@ class StoreMessage(Frozen):
 class CallModel(Frozen):
     """Schedule an attempt at the turn's model call over the transcript up to `upto`, named by `chain`.
 
-    `watch`: the keys of closed calls under which a result may still come late.
+    `watch`: the keys of closed calls under which a result may still come late. Where the agent has fallbacks, `model`
+    names the one to ask and `fallback` says which it is: 0 the agent's model, n its nth fallback.
     """
 
     run: int
@@ -33,6 +36,8 @@ class CallModel(Frozen):
     heartbeat_timeout_s: float
     quarantine: bool = False
     watch: tuple[str, ...] = ()
+    model: str = Field(default="", exclude_if=lambda given: given == "")
+    fallback: int = Field(default=0, exclude_if=lambda given: given == 0)
 
 
 class CallTool(Frozen):

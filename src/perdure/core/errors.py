@@ -154,15 +154,19 @@ class InvariantBroken(PerdureError):
 class ModelError(PerdureError):
     """A model call failed.
 
-    `retryable` says whether the same request may succeed later; `retry_after_s` is the provider's own wish.
+    `retryable` says whether the same request may succeed later; `retry_after_s` is the provider's own wish. Of one that
+    is not retryable, `elsewhere` says whether another model may do it: False where the request itself was refused.
     """
 
     code = "model"
 
-    def __init__(self, message: str, *, retryable: bool, retry_after_s: float | None = None) -> None:
+    def __init__(
+        self, message: str, *, retryable: bool, retry_after_s: float | None = None, elsewhere: bool = True
+    ) -> None:
         super().__init__(message)
         self.retryable = retryable
         self.retry_after_s = retry_after_s
+        self.elsewhere = elsewhere
 
 
 class ToolError(PerdureError):

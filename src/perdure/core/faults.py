@@ -47,7 +47,7 @@ POINTS: dict[str, str] = {
 """Every point, and what is true there."""
 
 Hook = Callable[[str, tuple[str, ...]], None]
-"""Takes a point's name, and the names of what it concerns: a task's id, a message's, a tool's name."""
+"""Takes a point's name, and the names of what it concerns: a task's id, a message's, a tool's or a model's name."""
 
 _hooks: list[Hook] = []
 
@@ -94,7 +94,7 @@ _WRITTEN = re.compile(r"(?P<point>[a-z_.]+)(:(?P<concern>[A-Za-z0-9_.-]+))?(@(?P
 
 
 def read_faults(text: str) -> tuple[Fault, ...]:
-    """Read `point[:tool or task][@nth]`, several separated by commas.
+    """Read `point[:tool, model or task][@nth]`, several separated by commas.
 
     Raises `ConfigurationError` for what is no point, naming those there are.
     """

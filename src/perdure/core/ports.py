@@ -10,6 +10,7 @@ from perdure.core.access import KeyStore
 from perdure.core.agent import EffectClass, ToolSpec
 from perdure.core.artifacts import Artifact
 from perdure.core.content import Entry, Frozen, ModelReply, ResultStatus
+from perdure.core.contexts import ContextRow
 from perdure.core.deltas import DraftKeeper
 from perdure.core.effects import EffectRequest, Late, Verdict, Word
 from perdure.core.log import Batch, LogEvent, TaskHeader
@@ -30,8 +31,7 @@ class ToolSchema(Frozen):
 class ModelRequest:
     """One model call. `attempt` counts from 1 and is for the model's own telemetry, never for its answer.
 
-    A plain value, not a validated one: it never leaves the process, and checking the whole transcript on every turn
-    would make a task's cost grow with the square of its length.
+    A plain value: it never leaves the process, and validating it would cost a task the square of its length.
     """
 
     task_id: str
@@ -240,15 +240,6 @@ class TaskPage(Frozen):
     total: int
 
 
-class ContextRow(Frozen):
-    """A context; `newest_task_revision` is read at query time and orders lists."""
-
-    context_id: str
-    principal: str
-    revision: int
-    newest_task_revision: int
-
-
 class EffectRow(Frozen):
     """A ledger row and its begun attempts, for `show` and for judges."""
 
@@ -274,12 +265,13 @@ class EffectAttemptRow(Frozen):
 
 
 class ModelCallRow(Frozen):
-    """The start row of one attempt at a turn's model call."""
+    """The start row of one attempt at a turn's model call; `model` is whom it asked, where that is known."""
 
     turn: int
     attempt: int
     worker: str
     begun_at_ms: int
+    model: str = ""
 
 
 class StoredEvent(Frozen):
@@ -309,9 +301,18 @@ class Store(KeyStore, PushKeeper, DraftKeeper, Protocol):
         ...
 
     async def begin_model(
-        self, batch: Batch, run: int, turn: int, attempt: int, worker: str, at_ms: int, upto: int = 0, chain: str = ""
+        self,
+        batch: Batch,
+        run: int,
+        turn: int,
+        attempt: int,
+        worker: str,
+        at_ms: int,
+        upto: int = 0,
+        chain: str = "",
+        model: str = "",
     ) -> RecordedReply | tuple[Entry, ...]:
-        """Write the batch and the call's start row, and return the transcript to answer: entries 1 to `upto`.
+        """Write the batch and the start row of a call of `model`, and return the transcript: entries 1 to `upto`.
 
         Where a reply is recorded already it is returned instead (P2). Raises `Fenced` when a stop stands for `run`,
         or a later attempt of the turn began; what `read_transcript` raises, too. Then nothing is written.

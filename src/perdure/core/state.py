@@ -89,10 +89,14 @@ class CallState(Frozen):
 
 
 class Turn(Frozen):
-    """One model call (`ops` while it is under way) and then its calls."""
+    """One model call (`ops` while it is under way) and then its calls.
+
+    `fallback` is whom its attempts ask: 0 the agent's model, n its nth fallback. The next turn begins with 0 again.
+    """
 
     number: int
     ops: Attempts | None = None
+    fallback: int = Field(default=0, exclude_if=lambda given: given == 0)
     reply_digest: str = ""
     calls: tuple[CallState, ...] = ()
 

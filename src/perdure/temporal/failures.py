@@ -67,7 +67,8 @@ def classify(error: Exception, effect: str | None = None) -> Failure:
         case ModelError():
             after_ms = None if error.retry_after_s is None else int(error.retry_after_s * 1000)
             kind = "model_transient" if error.retryable else "model_permanent"
-            return Failure(kind=kind, message=message, retry_after_ms=after_ms)
+            elsewhere = not error.retryable and error.elsewhere
+            return Failure(kind=kind, message=message, retry_after_ms=after_ms, elsewhere=elsewhere)
         case InvalidInput() if not isinstance(error, ConfigurationError):
             # Content that the store refuses will be refused again.
             kind = "diverged"
