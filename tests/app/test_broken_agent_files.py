@@ -11,8 +11,8 @@ HEAD = 'id = "shop"\nmodel = "openai:gpt-5"\n'
 BROKEN = {
     "a value without quotes": (
         'id = "shop"\nmodel = gpt-5',
-        "shop.toml:2: this is not TOML (Invalid value); a value is text in quotes, a number, true or false, a list or a "
-        'table, as in: id = "shop"',
+        "shop.toml:2: this is not TOML (Invalid value); a value is text in quotes, a number, true or false, a list or "
+        'a table, as in: id = "shop"',
     ),
     "a key without a value": (
         f"{HEAD}asks",

@@ -24,7 +24,7 @@ _IN_DOUBT: Final = {"tell": "tell the model", "ask": "ask a person", "fail": "fa
 
 
 def check(
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help="module:agent, or a TOML file")],
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="A TOML file, or module:agent.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on one line.")] = False,
 ) -> None:
     """Check an agent: its file, its models' packages and keys, its servers, its tools.

@@ -60,8 +60,10 @@ def resolve(name: str | Model) -> tuple[str, Model]:
         raise ConfigurationError("model", f"{name!r} needs a package that is not installed. {missing}") from missing
     except (UserError, ValueError) as refused:
         # Unknown providers and missing keys: pydantic-ai's text names the variable, and then its own way to test.
-        said = str(refused).partition(" To try Pydantic AI")[0]
-        raise ConfigurationError("model", f"{name!r} cannot be opened: {said}{_nearest(name)}") from refused
+        said, near = str(refused).partition(" To try Pydantic AI")[0], _nearest(name)
+        if near:  # its own guess is by whole names, and may be anything
+            said = said.partition(". Did you mean")[0]
+        raise ConfigurationError("model", f"{name!r} cannot be opened: {said}{near}") from refused
 
 
 def _nearest(name: str) -> str:

@@ -113,6 +113,16 @@ class OpenApiTools:
         """What its tools' names begin with."""
         return self._name
 
+    @property
+    def document(self) -> str:
+        """Where its document is, for people."""
+        return "a document in Python" if isinstance(self._document, Mapping) else str(self._document)
+
+    @property
+    def rules(self) -> Mapping[str, ToolRules]:
+        """What is said over its operations' claims."""
+        return self._rules
+
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[tuple[ToolPort, ...]]:
         """Read the document and give its tools; their calls work until the end.
