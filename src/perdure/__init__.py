@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from perdure.tools.call import Call
     from perdure.tools.function import tool
     from perdure.tools.http import OpenApiTools
+    from perdure.tools.mcp.server import ClientCredentials, McpServer
     from perdure.tools.once import ONCE_TABLE, once_check
 
 __all__ = [
@@ -31,7 +32,9 @@ __all__ = [
     "Budget",
     "Call",
     "Check",
+    "ClientCredentials",
     "File",
+    "McpServer",
     "OpenApiTools",
     "OutcomeUnknown",
     "PerdureError",
@@ -55,8 +58,10 @@ _HOMES = {
     "Budget": "perdure.core.agent",
     "Call": "perdure.tools.call",
     "Check": "perdure.core.ports",
+    "ClientCredentials": "perdure.tools.mcp.server",
     "File": "perdure.core.artifacts",
     "OpenApiTools": "perdure.tools.http",
+    "McpServer": "perdure.tools.mcp.server",
     "OutcomeUnknown": "perdure.core.errors",
     "PerdureError": "perdure.core.errors",
     "RetryPolicy": "perdure.core.agent",

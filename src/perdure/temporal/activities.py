@@ -26,7 +26,8 @@ from perdure.core.limits import (
     REPLIES_KEPT_MAX,
     STORE_WRITE_HEARTBEAT_TIMEOUT_S,
 )
-from perdure.core.ports import Execution, ModelPort, ModelRequest, RecordedReply, Store, ToolExecutor, ToolSchema
+from perdure.core.ports import Execution, ModelPort, ModelRequest, RecordedReply, Store, ToolSchema
+from perdure.core.tool_calls import ToolExecutor
 from perdure.temporal.contracts import ModelInput, ModelOutput, ToolInput, WriteInput, WriteOutput
 from perdure.temporal.failures import as_application_error, classify
 from perdure.temporal.references import References
@@ -187,6 +188,8 @@ class TaskActivities:
                 request_digest=command.arguments_digest,
                 worker=self._worker,
                 resolve_only=command.resolve_only,
+                answer=command.answer,
+                schema_digest=command.schema_digest,
             )
             execution = await agent.executor.execute(given.batch, request, command.call_id, arguments, command.word)
             faults.reach("tool.before_completion", command.tool, task_id)

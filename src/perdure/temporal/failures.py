@@ -22,6 +22,7 @@ from perdure.core.errors import (
     InvalidInput,
     ModelError,
     StoreUnavailable,
+    Unavailable,
 )
 from perdure.core.failure import Failure, FailureKind
 from perdure.core.limits import PROBLEM_BYTES_MAX
@@ -75,6 +76,9 @@ def classify(error: Exception, effect: str | None = None) -> Failure:
             kind = "model_transient" if error.retryable else "model_permanent"
             elsewhere = not error.retryable and error.elsewhere
             return Failure(kind=kind, message=message, retry_after_ms=after_ms, elsewhere=elsewhere)
+        case Unavailable() if effect is not None:
+            # What a tool is somewhere else of could not be reached, and nothing was begun.
+            kind = "tool_raised"
         case InvalidInput() if not isinstance(error, ConfigurationError):
             # Content that the store refuses will be refused again.
             kind = "diverged"
