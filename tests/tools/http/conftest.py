@@ -4,7 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.temporal.conftest import bench, server
 from tests.tools.http.running import Service, running
+
+__all__ = ["bench", "server"]
 
 
 @pytest.fixture(scope="module")

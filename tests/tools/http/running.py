@@ -43,14 +43,14 @@ class Service:
     def kill(self) -> None:
         if self._process is not None:
             self._process.kill()
-            self.wait()
+            self.wait_dead()
 
-    def wait(self) -> None:
-        if self._process is not None:
-            self._process.wait(10)
-            assert self._process.stdout is not None
-            self._process.stdout.close()
-            self._process = None
+    def wait_dead(self) -> None:
+        """Wait until it has died, however."""
+        process = self._process
+        if process is not None and process.stdout is not None:
+            process.wait()
+            process.stdout.close()
 
     def lines(self, what: str) -> list[dict[str, Any]]:
         return [line for line in map(json.loads, self.log.read_text().splitlines()) if line["what"] == what]
@@ -100,6 +100,14 @@ SHOP = document(
                 "summary": "Pay back.",
                 "parameters": [TROUBLE],
                 "requestBody": body("order_id", order_id={"type": "string"}, amount={"type": "number"}),
+                **OK,
+            }
+        },
+        "/payments": {
+            "post": {
+                "operationId": "pay",
+                "parameters": [TROUBLE],
+                "requestBody": body("order_id", order_id={"type": "string"}),
                 **OK,
             }
         },

@@ -1,10 +1,12 @@
 """An HTTP service as a process of its own: `python service.py LOG PORT`. It knows nothing of the harness.
 
 It writes each request and each effect to LOG, synced, before it goes on; a judge reads nothing else. A refund applies
-each time that it arrives, as a careless service does; what the header `X-Trouble` names goes wrong at that moment:
+each time that it arrives, as a careless service does; what the header `X-Trouble` names goes wrong at that moment, once
+for the same request:
 
     before-effect, after-effect    the connection is dropped there
     die-before, die-after          the whole process is killed there
+    hold                           there is no answer, after the effect
     cut                            the answer's body is cut off in the middle
     slow                           the answer's body stops in the middle
     status=N                       that status, after the effect where it is good
@@ -32,8 +34,13 @@ def log(**line: Any) -> None:
         os.fsync(file.fileno())
 
 
+def lines() -> list[dict[str, Any]]:
+    with LOCK:
+        return [json.loads(line) for line in LOG.read_text().splitlines()]
+
+
 def effects() -> list[dict[str, Any]]:
-    return [line for line in map(json.loads, LOG.read_text().splitlines()) if line["what"] == "effect"]
+    return [line for line in lines() if line["what"] == "effect"]
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -51,7 +58,7 @@ class Handler(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         body = self.rfile.read(int(self.headers.get("Content-Length", "0"))).decode(errors="replace")
         self.key = self.headers.get("Idempotency-Key", "")
-        self.trouble = self.headers.get("X-Trouble", "")
+        self.trouble = self._once(self.headers.get("X-Trouble", ""), body)
         headers = dict(self.headers.items())
         log(what="request", method=self.command, path=self.path, key=self.key, headers=headers, body=body)
         name = parts.path.strip("/").split("/")
@@ -60,6 +67,14 @@ class Handler(BaseHTTPRequestHandler):
             self._say(404, {"problem": "there is nothing here"})
         else:
             answer([unquote(each) for each in name[1:]], dict(parse_qsl(parts.query)), body)
+
+    def _once(self, trouble: str, body: str) -> str:
+        which = f"{trouble} {self.command} {self.path} {body}"
+        if any(line["what"] == "trouble" and line["which"] == which for line in lines()):
+            return ""
+        if trouble:
+            log(what="trouble", which=which)
+        return trouble
 
     # --- what it offers -------------------------------------------------------------------------------------------
 
@@ -84,13 +99,17 @@ class Handler(BaseHTTPRequestHandler):
             return
         self._effect(json.loads(body))
 
+    def on_payments(self, path: list[str], query: dict[str, str], body: str) -> None:
+        """POST makes one; nobody can find it later."""
+        self._effect(json.loads(body))
+
     def on_orders(self, path: list[str], query: dict[str, str], body: str) -> None:
         """GET reads one, PUT and DELETE change it."""
         if self.command == "GET":
             self._trouble_before()
             self._say(200, {"order_id": path[0], "item": "blender"})
         else:
-            self._effect({"order_id": path[0], "body": body})
+            self._effect({"order_id": path[0], "body": body}, repeats=False)
 
     def on_status(self, path: list[str], query: dict[str, str], body: str) -> None:
         wait = {"Retry-After": "7"} if path[0] in {"429", "503"} else {}
@@ -108,14 +127,16 @@ class Handler(BaseHTTPRequestHandler):
 
     # --- what can go wrong ----------------------------------------------------------------------------------------
 
-    def _effect(self, asked: dict[str, Any]) -> None:
+    def _effect(self, asked: dict[str, Any], *, repeats: bool = True) -> None:
+        """Apply an effect: one that repeats each time, another once per key."""
         self._trouble_before()
         status = int(self.trouble.removeprefix("status=")) if self.trouble.startswith("status=") else 201
         result = {"refund": f"R-{len(effects()) + 1}", **asked}
         if any(each["key"] == self.key and each.get("closed") for each in effects()):
             self._say(409, {"problem": "this key is closed"})
             return
-        if status < 300 or status >= 500:
+        known = any(each["key"] == self.key for each in effects())
+        if (status < 300 or status >= 500) and (repeats or not known):
             log(what="effect", key=self.key, result=result)
         self._trouble_after()
         self._say(status, result)
@@ -131,6 +152,8 @@ class Handler(BaseHTTPRequestHandler):
             self._drop()
         if self.trouble == "die-after":
             os.kill(os.getpid(), signal.SIGKILL)
+        if self.trouble == "hold":
+            threading.Event().wait(60)
 
     def _drop(self) -> None:
         self.connection.shutdown(socket.SHUT_RDWR)

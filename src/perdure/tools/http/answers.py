@@ -13,7 +13,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from perdure.core import http_limits, limits
-from perdure.core.artifacts import Artifact, File
+from perdure.core.artifacts import File, WithFiles
 from perdure.core.digests import cut_text, safe_text
 from perdure.tools.http.client import Answer
 
@@ -22,7 +22,7 @@ _CHARSET: Final = re.compile(r"charset=\"?([\w.:-]+)", re.IGNORECASE)
 _HEAD: Final = ("content-type", "content-length", "last-modified", "etag", "location")
 
 
-def value_of(answer: Answer, method: str, name: str) -> JsonValue | Artifact:
+def value_of(answer: Answer, method: str, name: str) -> JsonValue | WithFiles:
     """Return what a call returns. `name` is what a file is called."""
     if method == "HEAD":
         return {"status": answer.status, **{key: answer.headers[key] for key in _HEAD if key in answer.headers}}
@@ -39,7 +39,7 @@ def value_of(answer: Answer, method: str, name: str) -> JsonValue | Artifact:
         return _text(answer)
     if not answer.whole:
         return f"The service answered with {media_type}, and it was cut at {len(answer.body)} bytes. It was not kept."
-    return Artifact(name, File(media_type=media_type, name=name, data=answer.body))
+    return WithFiles("", (File(media_type=media_type, name=name, data=answer.body),))
 
 
 def told(answer: Answer, masked: Callable[[str], str]) -> str:

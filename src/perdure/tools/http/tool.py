@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from perdure.core import http_limits
 from perdure.core.agent import ToolSpec
-from perdure.core.artifacts import Artifact
+from perdure.core.artifacts import Returned, WithFiles
 from perdure.core.digests import safe_json
 from perdure.core.errors import BegunError, OutcomeUnknown, ToolError
 from perdure.core.ports import Call, Check, ToolSchema
@@ -93,7 +93,7 @@ class HttpTool:
             return f"Not begun: the arguments of {self._spec.name} do not fit. {error}."
         return None
 
-    async def invoke(self, arguments: dict[str, JsonValue], call: Call) -> JsonValue | Artifact:
+    async def invoke(self, arguments: dict[str, JsonValue], call: Call) -> Returned:
         """Send the request once and return what the service answered.
 
         Raises:
@@ -135,8 +135,7 @@ class HttpTool:
         request = _written(operation, service, arguments)
         if operation.takes_key:
             request = replace(request, headers={**request.headers, KEY_HEADER: call.idempotency_key})
-        # As a read: a check may be asked again whatever its method, its rules say so.
-        answer = await service.client.send(request, self._spec.timeout_s * _CHECK_SHARE, "read")
+        answer = await self._asked(request, service.client)
         said = service.environment.masked_json(json_of(answer))
         found = check_of(said) if is_good(answer.status) else None
         if found is not None:
@@ -166,9 +165,29 @@ class HttpTool:
             await asyncio.sleep(pause_s)
             pause_s *= 2
 
-    def _value(self, answer: Answer, method: str) -> JsonValue | Artifact:
+    async def _asked(self, request: Request, client: Client) -> Answer:
+        """Ask until there is an answer, or the time for it is over: a service that died may be starting again.
+
+        As a read: a check may be asked again whatever its method, its rules say so.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._spec.timeout_s * _CHECK_SHARE
+        pause_s = http_limits.CONNECT_PAUSE_S
+        while True:
+            try:
+                answer = await client.send(request, until - loop.time(), "read")
+                if meaning(answer.status, "read", request.method, 1) != "again" or loop.time() + pause_s >= until:
+                    return answer
+            except (NotSent, Lost) as error:
+                final = isinstance(error, NotSent) and error.final
+                if final or loop.time() + pause_s >= until:
+                    raise
+            await asyncio.sleep(pause_s)
+            pause_s *= 2
+
+    def _value(self, answer: Answer, method: str) -> Returned:
         value = value_of(answer, method, self._operation.name)
-        return value if isinstance(value, Artifact) else self._service.environment.masked_json(value)
+        return value if isinstance(value, WithFiles) else self._service.environment.masked_json(value)
 
     def _failure(self, said: Meaning, answer: Answer, call: Call) -> Exception:
         text = told(answer, self._service.environment.masked)
