@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from perdure.core.artifacts import Artifact, File
     from perdure.core.errors import OutcomeUnknown, PerdureError, RunFailed, ToolError
     from perdure.core.ports import Check
+    from perdure.core.tool_rules import ToolRules
     from perdure.tools.call import Call
     from perdure.tools.function import tool
+    from perdure.tools.http import OpenApiTools
+    from perdure.tools.mcp.server import ClientCredentials, McpServer
     from perdure.tools.once import ONCE_TABLE, once_check
 
 __all__ = [
@@ -29,7 +32,10 @@ __all__ = [
     "Budget",
     "Call",
     "Check",
+    "ClientCredentials",
     "File",
+    "McpServer",
+    "OpenApiTools",
     "OutcomeUnknown",
     "PerdureError",
     "RetryPolicy",
@@ -38,6 +44,7 @@ __all__ = [
     "Task",
     "TaskEvent",
     "ToolError",
+    "ToolRules",
     "once_check",
     "open_app",
     "tool",
@@ -51,7 +58,10 @@ _HOMES = {
     "Budget": "perdure.core.agent",
     "Call": "perdure.tools.call",
     "Check": "perdure.core.ports",
+    "ClientCredentials": "perdure.tools.mcp.server",
     "File": "perdure.core.artifacts",
+    "OpenApiTools": "perdure.tools.http",
+    "McpServer": "perdure.tools.mcp.server",
     "OutcomeUnknown": "perdure.core.errors",
     "PerdureError": "perdure.core.errors",
     "RetryPolicy": "perdure.core.agent",
@@ -60,6 +70,7 @@ _HOMES = {
     "Task": "perdure.app.task",
     "TaskEvent": "perdure.app.events",
     "ToolError": "perdure.core.errors",
+    "ToolRules": "perdure.core.tool_rules",
     "once_check": "perdure.tools.once",
     "open_app": "perdure.app.app",
     "tool": "perdure.tools.function",

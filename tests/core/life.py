@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from perdure.core import events
-from perdure.core.agent import Budget
+from perdure.core.agent import Budget, ModelSpec, RetryPolicy
 from perdure.core.commands import CallModel, CallTool
 from perdure.core.effects import Late
 from perdure.core.errors import IllegalEvent, InvalidInput, MessageConflict, TaskClosed
@@ -56,6 +56,10 @@ class Life:
             on_unanswered=self.one("input_required", "input_required", "input_required", "fail"),
             budget=Budget(turns_max=self.one(100, 100, 3), wall_s_max=self.one(None, None, 2.0)),
             crashes_max=self.one(3, 1),
+            fallbacks=tuple(
+                ModelSpec(name=f"f{n}", retry=RetryPolicy(attempts_max=self.one(1, 2, 5)))
+                for n in range(self.one(0, 0, 1, 2))
+            ),
         )
 
     def one(self, *choices: Any) -> Any:
@@ -151,7 +155,7 @@ class Life:
     def model_fails(self) -> None:
         """A model attempt fails."""
         flight = self.task.model
-        self.task.model_fails(self.one(*MODEL_FAILURES), **self._failure())
+        self.task.model_fails(self.one(*MODEL_FAILURES), **self._failure(), elsewhere=self.one(True, False))
         self._refuses_stale(flight)
 
     def tool_finishes(self) -> None:

@@ -191,6 +191,7 @@ class Task:
                 has_text=text,
                 calls=calls,
                 usage=Usage(input_tokens=tokens, output_tokens=1),
+                model=flight.model,
                 late=late,
             )
         )

@@ -15,11 +15,13 @@ from typing import Any
 
 import pytest
 
+from perdure.core import retry
 from perdure.core.errors import InvariantBroken
 from perdure.core.machine import admission, attempts, calls, closing, doubts, run, turn
 from perdure.core.state import TaskState
 from tests.core import test_cases_field as field
 from tests.core import test_cases_races as races
+from tests.core import test_fallbacks as fallbacks
 from tests.core import test_rules_calls as rules_calls
 from tests.core import test_rules_doubts as rules_doubts
 from tests.core import test_rules_messages as messages
@@ -299,6 +301,37 @@ GUARDS = {
         "pass",
         field.test_b4_a_stop_while_a_provider_refuses_takes_effect_at_once,
         "R7",
+    ),
+    "a refused request is not carried to other models": Guard(
+        retry.another_may,
+        " and failure.elsewhere",
+        "",
+        fallbacks.test_a_request_that_is_refused_is_not_carried_to_others,
+        "R10",
+    ),
+    "no model answers for the store": Guard(
+        retry.another_may, "failure.kind in SPENDS or", "True or", fallbacks.test_no_model_answers_for_a_fence, "R10"
+    ),
+    "a fallback is asked before the run fails": Guard(
+        turn.model_failed,
+        "if another_may(failure)",
+        "if False",
+        fallbacks.test_a_model_that_is_down_past_its_retries_gives_the_turn_to_the_next,
+        "R10",
+    ),
+    "attempts count on over all models of a turn": Guard(
+        turn.take_over,
+        "attempt=ops.attempt + 1",
+        "attempt=1",
+        fallbacks.test_a_model_that_is_down_past_its_retries_gives_the_turn_to_the_next,
+        "R14",
+    ),
+    "without fallbacks nothing shows of them": Guard(
+        turn.model_command,
+        'model.name if state.agent.fallbacks else ""',
+        "model.name",
+        fallbacks.test_p11_without_fallbacks_nothing_shows_of_them,
+        "P11",
     ),
 }
 

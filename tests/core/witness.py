@@ -12,12 +12,16 @@ from dataclasses import dataclass, field
 from perdure.core import events
 from perdure.core.agent import AgentSpec
 from perdure.core.commands import Append, CallModel, CallTool, Command, Fence, Persist, StopFlights
+from perdure.core.failure import Failure
 from perdure.core.log import EntryRef, LogEvent
 from perdure.core.state import TaskState
 
 TERMINAL = {"completed", "failed", "canceled"}
 DEATHS_TO_QUARANTINE = 2
 CLOSED_WATCHED = 20
+SPENDING = {"model_transient", "timeout", "internal"}
+"""Failures of a model call that spend one of its model's attempts, and that another model may do better with."""
+WAITS_MAX_MS = 15 * 60_000
 
 
 @dataclass
@@ -29,6 +33,23 @@ class Waiting:
     admitted: int
     tail: int
     stored: bool = False
+
+
+@dataclass
+class Asked:
+    """Whom the turn's attempts ask, and how often it failed; `last` is its latest failure."""
+
+    turn: int = 0
+    attempt: int = 0
+    fallback: int = 0
+    spent: int = 0
+    last: Failure | None = None
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether another model may be asked after that failure."""
+        last = self.last
+        return last is not None and (last.kind in SPENDING or (last.kind == "model_permanent" and last.elsewhere))
 
 
 @dataclass
@@ -55,6 +76,7 @@ class Witness:
         self.winding = self.fed = self.answered = self.stopped = False
         self.status = ""
         self.turn, self.open = 0, Open()
+        self.asked = Asked()
         self.flying: dict[tuple[int, int | None], CallModel | CallTool] = {}
         self.keys: dict[str, tuple[int, int]] = {}
         self.doubts: dict[str, tuple[str, str]] = {}
@@ -109,6 +131,8 @@ class Witness:
                 self._answers(turn, None, attempt)
             case events.ModelFailed(turn=turn, attempt=attempt):
                 self._answers(turn, None, attempt)
+                self.asked.last = event.failure
+                self.asked.spent += event.failure.kind in SPENDING
                 self._count(event)
             case events.ToolFailed(turn=turn, index=index, attempt=attempt):
                 self._answers(turn, index, attempt)
@@ -156,7 +180,29 @@ class Witness:
         must(len(self.open.results) == len(self.open.calls), "R14", "a model call begins before all results are there")
         must(sorted(command.watch) == sorted(self.watched), "P4", f"{command.watch} are watched, not {self.watched}")
         must((command.upto, command.chain) == (self.entry, self.chain), "P11", "another transcript is named")
+        self._asks(command)
         self.flying[command.turn, None] = command
+
+    def _asks(self, command: CallModel) -> None:
+        """A turn asks its models in order, each while it has attempts; attempts count on over all of them."""
+        at, models = self.asked, (self.agent.model, *self.agent.fallbacks)
+        if command.turn != at.turn:
+            at = self.asked = Asked(turn=command.turn)
+        elif command.fallback != at.fallback:
+            must(command.fallback == at.fallback + 1 and at.elsewhere, "R10", f"{command} asks out of turn")
+            waits_ms = at.last.retry_after_ms if at.last is not None else None
+            over = at.spent >= models[at.fallback].retry.attempts_max or (waits_ms or 0) > WAITS_MAX_MS
+            must(
+                over or (at.last is not None and at.last.kind == "model_permanent"), "R10", f"{command} asks too early"
+            )
+            at.fallback, at.spent = command.fallback, 0
+        must(command.fallback == at.fallback, "R10", f"{command} does not begin with the first model")
+        must(command.attempt == at.attempt + 1, "P2", f"{command} repeats or skips an attempt")
+        at.attempt = command.attempt
+        must(at.spent < models[at.fallback].retry.attempts_max, "P7", f"{command} is one attempt too many")
+        must(
+            command.model == (models[at.fallback].name if self.agent.fallbacks else ""), "P11", f"{command} is another"
+        )
 
     def _tool(self, command: CallTool) -> None:
         self._begins(command)
@@ -324,6 +370,9 @@ class Witness:
             must(not self.pending, "R4", "a run is answered while messages wait")
         else:
             self.head = row.number
+        if row.data["reason"] == "model":
+            left = self.asked.fallback < len(self.agent.fallbacks) and self.asked.elsewhere
+            must(not left, "R10", "a run failed while a fallback could have answered")
         if row.data["reason"] == "stopped":
             must(self.stopped, "R11", "a run was stopped without a stop")
         self.run = 0

@@ -81,9 +81,9 @@ def _reply_lookup() -> None:
     begin = model_ledger.begin_model
 
     def forgetful(
-        connection: Connection, batch: Batch, run: int, turn: int, attempt: int, worker: str, at_ms: int
+        connection: Connection, batch: Batch, run: int, turn: int, attempt: int, worker: str, at_ms: int, model: str
     ) -> RecordedReply | None:
-        begin(connection, batch, run, turn, attempt, worker, at_ms)
+        begin(connection, batch, run, turn, attempt, worker, at_ms, model)
         return None
 
     model_ledger.begin_model = forgetful

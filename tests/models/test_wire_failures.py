@@ -56,6 +56,7 @@ async def test_each_status_is_one_request_and_one_verdict(
         wire.prepare(Refused(status, "the reason in words"))
         error = await _failure(model)
         assert error.retryable is retryable, status
+        assert error.elsewhere is (status not in {400, 413, 422}), "what was refused was the request, or who sent it"
         assert f"HTTP {status}: the reason in words" in str(error)
         assert NAMES[wire_format] in str(error)
         assert len(wire.received) == requests

@@ -10,19 +10,16 @@ a configuration only what is written in the address itself is checked when it is
 asks would tell them what names there are inside.
 """
 
-import asyncio
-import ipaddress
-import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from urllib.parse import SplitResult, urlsplit
 
 from perdure.core import push_limits
-from perdure.core.errors import InvalidInput, Unavailable
+from perdure.core.errors import InvalidInput
+from perdure.tools.addresses import Address, Network, literal_of, looked_up
+from perdure.tools.addresses import refuse_inside as refuse
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+__all__ = ["Address", "Network", "checked_url", "looked_up", "refuse_inside"]
 
-_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _PRINTABLE = range(0x21, 0x7F)
 _INSIDE = (".localhost", ".local", ".internal")
 """Endings of names that lead to nobody outside."""
@@ -43,7 +40,7 @@ def checked_url(field: str, url: str, allowed: Sequence[Network] = ()) -> SplitR
         raise InvalidInput(field, "must begin with https:// or http:// and name a host")
     if parts.username is not None or parts.password is not None:
         raise InvalidInput(field, "holds a user or a password; give those as authentication")
-    literal = _literal(host)
+    literal = literal_of(host)
     if literal is not None:
         refuse_inside(field, [literal], allowed)
     elif not allowed and f".{host.rstrip('.')}".endswith(_INSIDE):
@@ -53,45 +50,7 @@ def checked_url(field: str, url: str, allowed: Sequence[Network] = ()) -> SplitR
 
 def refuse_inside(field: str, addresses: Sequence[Address], allowed: Sequence[Network]) -> None:
     """Raise `InvalidInput` unless all of these addresses are public, or in a network that the operator allows."""
-    for address in addresses:
-        for reached in _reached(address):
-            if not _is_public(reached) and not any(reached in network for network in allowed):
-                raise InvalidInput(field, f"leads to {address}, which is not public; {_FIX}")
+    refuse(field, addresses, allowed, _FIX)
 
 
 _FIX = "give an address that is public, or let the operator name its network in PERDURE_PUSH_NETWORKS"
-
-
-async def looked_up(host: str, port: int) -> list[Address]:
-    """Return all that a name leads to, in the system's order; raises `Unavailable` where it leads nowhere."""
-    literal = _literal(host)
-    if literal is not None:
-        return [literal]
-    try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        raise Unavailable(f"the name {host!r} leads nowhere: {error}") from error
-    return list(dict.fromkeys(ipaddress.ip_address(str(place[4][0]).partition("%")[0]) for place in found))
-
-
-def _literal(host: str) -> Address | None:
-    try:
-        return ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return None
-
-
-def _reached(address: Address) -> Iterator[Address]:
-    """Yield the address, and the one that a gateway would go on to."""
-    yield address
-    if isinstance(address, ipaddress.IPv6Address):
-        inner = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
-        if address in _NAT64:
-            inner.append(ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF))
-        yield from (each for each in inner if each is not None)
-
-
-def _is_public(address: Address) -> bool:
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        return True  # decided by the address within
-    return address.is_global and not (address.is_multicast or address.is_reserved)

@@ -9,7 +9,6 @@ receiver that is slow for ever costs TIMEOUT_S and no more.
 """
 
 import asyncio
-import contextlib
 import ssl
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,9 +16,10 @@ from typing import Final, NamedTuple
 
 import httpcore
 
-from perdure.a2a.push_addresses import Network, looked_up, refuse_inside
+from perdure.a2a.push_addresses import Network, refuse_inside
 from perdure.core import limits, push_limits
 from perdure.core.errors import InvalidInput, Unavailable
+from perdure.tools.outside import Outside
 
 CONTENT_TYPE: Final = "application/a2a+json"
 TOKEN_HEADER: Final = "X-A2A-Notification-Token"  # noqa: S105 - a header's name
@@ -75,7 +75,9 @@ class Poster:
             max_connections=push_limits.AT_ONCE_MAX,
             max_keepalive_connections=push_limits.AT_ONCE_MAX,
             keepalive_expiry=push_limits.TIMEOUT_S,
-            network_backend=_Outside(allowed),
+            network_backend=Outside(
+                lambda host, port, addresses: refuse_inside("url", addresses, allowed), push_limits.CONNECT_TIMEOUT_S
+            ),
         )
 
     async def post(self, target: Target, body: bytes, delivery_id: str) -> Outcome:
@@ -114,33 +116,3 @@ def _retry_after_ms(headers: Iterable[tuple[bytes, bytes]]) -> int | None:
     if not given.isdigit():
         return None
     return min(int(given[:9]) * 1000, limits.RETRY_AFTER_MAX_MS)
-
-
-class _Outside(httpcore.AsyncNetworkBackend):
-    """Connects to what a name leads to, unless any of it is inside."""
-
-    def __init__(self, allowed: Sequence[Network]) -> None:
-        self._allowed = allowed
-        self._net = httpcore.AnyIOBackend()
-
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,  # noqa: ASYNC109 - the interface's
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
-    ) -> httpcore.AsyncNetworkStream:
-        """Look the name up once, check all of it, and connect to the first address that answers."""
-        addresses = await looked_up(host.strip("[]"), port)
-        refuse_inside("url", addresses, self._allowed)
-        failed: Exception = Unavailable(f"the name {host!r} leads nowhere")
-        for address in addresses:
-            with contextlib.suppress(httpcore.ConnectError, httpcore.ConnectTimeout):
-                return await self._net.connect_tcp(str(address), port, push_limits.CONNECT_TIMEOUT_S)
-            failed = Unavailable(f"nobody answers at port {port}")
-        raise failed
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait."""
-        await asyncio.sleep(seconds)

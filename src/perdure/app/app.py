@@ -159,7 +159,10 @@ class Member:
 
 @contextlib.asynccontextmanager
 async def opened(agent: Agent, where: Settings, member: Member | None, drain_s: float) -> AsyncIterator[App]:
-    """Open an application whose process works as `member` says, or not at all. Raises as `open_app` does."""
+    """Open an application whose process works as `member` says, or not at all. Raises as `open_app` does.
+
+    Whatever it makes of the agent, it makes of its opened form, `App.agent`.
+    """
     queue = agent.id
     async with contextlib.AsyncExitStack() as stack:
         if member is not None:
@@ -171,9 +174,15 @@ async def opened(agent: Agent, where: Settings, member: Member | None, drain_s: 
         store = await open_store(where.store_url)
         stack.push_async_callback(store.close)
         failed: asyncio.Event | None = None
-        if member is not None:
+        if member is None:
+            async with agent.opened() as known:  # what its tools are is all that it takes to start tasks
+                agent = known
+        else:
+            # Closed after the worker: what it has begun ends first.
+            agent = await stack.enter_async_context(agent.opened())
             live = agent.live(store, member.identity, now_ms)
-            stack.push_async_callback(_close_model, live.model, agent.model)
+            for model, given in zip((live.model, *live.fallbacks), agent.models, strict=True):
+                stack.push_async_callback(_close_model, model, given)
             activities = TaskActivities(store, {agent.id: live}, member.identity, now_ms, store.drafts.say)
             noting = () if member.board is None else (InHand(member.board),)
             working = running_worker(

@@ -83,7 +83,9 @@ def call_name(row: AttemptRow) -> str:
     """Return which call of which turn an attempt belongs to."""
     if not row.turn:
         return "-"
-    return f"turn {row.turn}" if row.index is None else f"turn {row.turn}/{row.index} {row.tool}"
+    if row.index is None:
+        return f"turn {row.turn} {row.model}".rstrip()
+    return f"turn {row.turn}/{row.index} {row.tool}"
 
 
 def took(row: AttemptRow) -> str:

@@ -86,10 +86,11 @@ def _told_of_attempt(event: TaskEvent) -> tuple[str, str]:
     attempt = f"attempt {data.get('attempt')}"
     match event.kind:
         case "model.started":
-            return who, f"turn {event.turn}, {attempt} begins"
+            return who, f"turn {event.turn}, {attempt} begins{_by(data)}"
         case "model.answered":
             said = [one_line(event.text)] if event.text else []
-            return who, "; ".join([*said, *_asked(data.get("calls"))]) or f"an empty reply ({data.get('finish')})"
+            what = "; ".join([*said, *_asked(data.get("calls"))]) or f"an empty reply ({data.get('finish')})"
+            return who, f"{what}{_by(data)}"
         case "tool.started":
             return who, f"{attempt} begins, key {data.get('key')}"
         case "tool.finished":
@@ -102,6 +103,14 @@ def _told_of_attempt(event: TaskEvent) -> tuple[str, str]:
             return who, f"did not happen; key {data.get('key')} is closed"
         case _:
             return who, f"{attempt} failed ({data.get('failure')}): {one_line(str(data.get('message')))}"
+
+
+def _by(data: Mapping[str, JsonValue]) -> str:
+    """Name the model where there are several: the first by its name, another as what it is."""
+    if "fallback" not in data:
+        return ""
+    place = data["fallback"]
+    return " " + one_line(f"· {data.get('model')}{f', fallback {place}' if place else ''}")
 
 
 def _asked(calls: JsonValue) -> list[str]:

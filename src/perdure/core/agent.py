@@ -29,7 +29,11 @@ class RetryPolicy(Frozen):
 
 
 class ToolSpec(Frozen):
-    """A tool as the workflow sees it. Times in seconds."""
+    """A tool as the workflow sees it. Times in seconds.
+
+    `schema_digest` names what calls of a source's tool are held to (`tool_rules.schema_digest`), as it was when the
+    task began. None for what has no source that could change it meanwhile; then it does not show (P11).
+    """
 
     name: str
     effect: EffectClass = "once"
@@ -38,6 +42,7 @@ class ToolSpec(Frozen):
     timeout_s: float = Field(default=limits.TOOL_TIMEOUT_S, gt=0)
     heartbeat_timeout_s: float = Field(default=limits.HEARTBEAT_TIMEOUT_S, gt=0)
     retry: RetryPolicy = RetryPolicy(attempts_max=limits.TOOL_ATTEMPTS_MAX)
+    schema_digest: str | None = Field(default=None, exclude_if=lambda given: given is None)
 
 
 class ModelSpec(Frozen):
@@ -59,11 +64,16 @@ class Budget(Frozen):
 
 
 class AgentSpec(Frozen):
-    """An agent's shape. `after_answer` is the state after a run that answered with nothing left to do."""
+    """An agent's shape. `after_answer` is the state after a run that answered with nothing left to do.
+
+    `fallbacks` take over for a turn, in order, when the model before them is down. A field that is not used does not
+    show: what was recorded before there was one must come out the same (P11).
+    """
 
     agent_id: str
     version: str = "1"
     model: ModelSpec
+    fallbacks: tuple[ModelSpec, ...] = Field(default=(), exclude_if=lambda given: given == ())
     tools: tuple[ToolSpec, ...] = ()
     budget: Budget = Budget()
     after_answer: Literal["completed", "input_required"] = "completed"
@@ -73,3 +83,8 @@ class AgentSpec(Frozen):
     def tool(self, name: str) -> ToolSpec | None:
         """Return the tool of that name, or None."""
         return next((tool for tool in self.tools if tool.name == name), None)
+
+    @property
+    def models(self) -> tuple[ModelSpec, ...]:
+        """The model and its fallbacks, in the order in which a turn asks them."""
+        return (self.model, *self.fallbacks)

@@ -19,7 +19,8 @@ class AttemptRow(Frozen):
 
     `turn` and `index` are 0 and None for an activity that belongs to no turn (a store write). `worker` is empty where
     it is not known: nobody took the attempt, or it found its answer recorded and left no row of its own. `until_ms`
-    is when an open one times out at the latest. `key` is a tool call's idempotency key.
+    is when an open one times out at the latest. `key` is a tool call's idempotency key, `model` whom a model call asked
+    where its agent has several.
     """
 
     activity: str
@@ -33,6 +34,7 @@ class AttemptRow(Frozen):
     outcome: AttemptOutcome = "open"
     worker: str = ""
     problem: str = ""
+    model: str = ""
     until_ms: int | None = None
 
     @property
@@ -85,6 +87,7 @@ def _begun(row: LogEvent, activity: str, key: _Key, worker: str) -> AttemptRow:
         attempt=attempt,
         scheduled_at_ms=row.at_ms,
         worker=worker,
+        model=str(row.data.get("model", "")),
     )
 
 
@@ -92,7 +95,7 @@ def _ended(attempt: AttemptRow, row: LogEvent) -> AttemptRow:
     outcome: AttemptOutcome
     problem = ""
     match row.kind:
-        case "model.answered" | "tool.finished" | "tool.in_doubt" | "tool.key_closed":
+        case "model.answered" | "tool.finished" | "tool.asked" | "tool.in_doubt" | "tool.key_closed":
             outcome = "completed"
         case "model.failed" | "tool.failed":
             kind = str(row.data.get("failure", ""))

@@ -1,8 +1,10 @@
 """What the state machine asks for: its outputs. Each operation's command is answered by exactly one event."""
 
+from pydantic import Field
+
 from perdure.core.agent import EffectClass
 from perdure.core.content import Frozen
-from perdure.core.effects import Word
+from perdure.core.effects import Answer, Word
 from perdure.core.log import LogEvent
 
 
@@ -21,7 +23,8 @@ class StoreMessage(Frozen):
 class CallModel(Frozen):
     """Schedule an attempt at the turn's model call over the transcript up to `upto`, named by `chain`.
 
-    `watch`: the keys of closed calls under which a result may still come late.
+    `watch`: the keys of closed calls under which a result may still come late. Where the agent has fallbacks, `model`
+    names the one to ask and `fallback` says which it is: 0 the agent's model, n its nth fallback.
     """
 
     run: int
@@ -33,12 +36,15 @@ class CallModel(Frozen):
     heartbeat_timeout_s: float
     quarantine: bool = False
     watch: tuple[str, ...] = ()
+    model: str = Field(default="", exclude_if=lambda given: given == "")
+    fallback: int = Field(default=0, exclude_if=lambda given: given == 0)
 
 
 class CallTool(Frozen):
     """Schedule an attempt at a tool call. `resolve_only`: find out what became of it, begin nothing.
 
-    `word` is what a person said of it, for when neither the ledger nor a check could tell.
+    `word` is what a person said of it, for when neither the ledger nor a check could tell. `answer` is what a person
+    answered to what the call asked, which it goes on with. `schema_digest` is the tool's schema as the task knows it.
     """
 
     run: int
@@ -56,6 +62,8 @@ class CallTool(Frozen):
     resolve_only: bool = False
     quarantine: bool = False
     word: Word | None = None
+    answer: Answer | None = Field(default=None, exclude_if=lambda given: given is None)
+    schema_digest: str | None = Field(default=None, exclude_if=lambda given: given is None)
 
 
 class Wait(Frozen):

@@ -154,15 +154,19 @@ class InvariantBroken(PerdureError):
 class ModelError(PerdureError):
     """A model call failed.
 
-    `retryable` says whether the same request may succeed later; `retry_after_s` is the provider's own wish.
+    `retryable` says whether the same request may succeed later; `retry_after_s` is the provider's own wish. Of one that
+    is not retryable, `elsewhere` says whether another model may do it: False where the request itself was refused.
     """
 
     code = "model"
 
-    def __init__(self, message: str, *, retryable: bool, retry_after_s: float | None = None) -> None:
+    def __init__(
+        self, message: str, *, retryable: bool, retry_after_s: float | None = None, elsewhere: bool = True
+    ) -> None:
         super().__init__(message)
         self.retryable = retryable
         self.retry_after_s = retry_after_s
+        self.elsewhere = elsewhere
 
 
 class ToolError(PerdureError):
@@ -172,9 +176,17 @@ class ToolError(PerdureError):
 
 
 class BegunError(PerdureError):
-    """A tool call was begun and raised something else than `ToolError`: for a `once` tool it is in doubt."""
+    """A tool call was begun and raised something else than `ToolError`: for a `once` tool it is in doubt.
+
+    A tool raises it to say how long the service behind it asks to be left alone: the next attempt, where there is one,
+    waits so long.
+    """
 
     code = "begun"
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class OutcomeUnknown(PerdureError):

@@ -104,18 +104,22 @@ class ModelFailed(Event):
 class ToolFinished(Event):
     """An attempt at a tool call came to something.
 
-    `result`: `digest` names the recorded result of status `status`. `in_doubt`: begun, and no check could tell.
+    `result`: `digest` names the recorded result of status `status`. `in_doubt`: begun, and no check could tell. `asks`:
+    it puts `question` to a person, kept under `digest`, and takes one of `choices`, or anything where there are none.
     `closed`: the key is closed, the call may begin under its next one. `not_begun`: a stopped run's call that never
-    began.
+    began. `notes` are what the tool said of its work.
     """
 
     turn: int
     index: int
     attempt: int
-    outcome: Literal["result", "in_doubt", "closed", "not_begun"]
+    outcome: Literal["result", "in_doubt", "asks", "closed", "not_begun"]
     digest: str = ""
     status: ResultStatus = "ok"
     reason: str = ""
+    question: str = ""
+    choices: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class ToolFailed(Event):

@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from pydantic import Field
+
 from perdure.core.content import Frozen
 
 FailureKind = Literal[
@@ -27,7 +29,8 @@ class Failure(Frozen):
     `retry_after_ms` is the provider's floor. `alone` is meaningful for `worker_died`: no other task had an attempt
     in that worker, so that the death can be held against this one (R12); `worker` names the dead worker, unique per
     boot, so that one death counts once however many attempts it cut. `begun` says that the ledger shows, or may show,
-    a begun effect.
+    a begun effect. `elsewhere` is meaningful for `model_permanent`: the provider refused whoever asked it (the key, the
+    account, a model that it has no more), not the request, so that another model may answer.
     """
 
     kind: FailureKind
@@ -36,3 +39,4 @@ class Failure(Frozen):
     alone: bool = False
     worker: str = ""
     begun: bool = False
+    elsewhere: bool = Field(default=False, exclude_if=lambda given: not given)

@@ -20,6 +20,7 @@ POINTS: dict[str, str] = {
     "tool.begun": "`begun` is in the ledger, and the tool was not called",
     "tool.inside": "the tool was called and waits for something",
     "tool.after_effect": "the tool has returned, and its result is in no ledger",
+    "tool.asked": "what a call asks a person is in the ledger, and nobody was told",
     "tool.done": "the result is in the ledger, and nobody was told",
     "tool.before_completion": "the attempt is about to tell its workflow",
     "tool.checked": "a tool's check has answered, and its answer is recorded nowhere",
@@ -47,7 +48,7 @@ POINTS: dict[str, str] = {
 """Every point, and what is true there."""
 
 Hook = Callable[[str, tuple[str, ...]], None]
-"""Takes a point's name, and the names of what it concerns: a task's id, a message's, a tool's name."""
+"""Takes a point's name, and the names of what it concerns: a task's id, a message's, a tool's or a model's name."""
 
 _hooks: list[Hook] = []
 
@@ -94,7 +95,7 @@ _WRITTEN = re.compile(r"(?P<point>[a-z_.]+)(:(?P<concern>[A-Za-z0-9_.-]+))?(@(?P
 
 
 def read_faults(text: str) -> tuple[Fault, ...]:
-    """Read `point[:tool or task][@nth]`, several separated by commas.
+    """Read `point[:tool, model or task][@nth]`, several separated by commas.
 
     Raises `ConfigurationError` for what is no point, naming those there are.
     """

@@ -8,10 +8,11 @@ from pydantic import JsonValue
 
 from perdure.core.access import KeyStore
 from perdure.core.agent import EffectClass, ToolSpec
-from perdure.core.artifacts import Artifact
+from perdure.core.artifacts import Returned
 from perdure.core.content import Entry, Frozen, ModelReply, ResultStatus
+from perdure.core.contexts import ContextRow
 from perdure.core.deltas import DraftKeeper
-from perdure.core.effects import EffectRequest, Late, Verdict, Word
+from perdure.core.effects import EffectRequest, Late, Verdict
 from perdure.core.log import Batch, LogEvent, TaskHeader
 from perdure.core.pushes import PushKeeper
 
@@ -30,8 +31,7 @@ class ToolSchema(Frozen):
 class ModelRequest:
     """One model call. `attempt` counts from 1 and is for the model's own telemetry, never for its answer.
 
-    A plain value, not a validated one: it never leaves the process, and checking the whole transcript on every turn
-    would make a task's cost grow with the square of its length.
+    A plain value: it never leaves the process, and validating it would cost a task the square of its length.
     """
 
     task_id: str
@@ -119,7 +119,7 @@ class Check(Frozen):
 
 
 class ToolPort(Protocol):
-    """A tool that can be run: a Python function, later an MCP or HTTP tool."""
+    """A tool that can be run: a Python function, an MCP server's, an HTTP service's; more in `tool_calls.py`."""
 
     @property
     def spec(self) -> ToolSpec:
@@ -140,7 +140,7 @@ class ToolPort(Protocol):
         """Return why these arguments break the schema, in words that help a model to correct them, or None."""
         ...
 
-    async def invoke(self, arguments: dict[str, JsonValue], call: Call) -> JsonValue | Artifact:
+    async def invoke(self, arguments: dict[str, JsonValue], call: Call) -> Returned:
         """Call it once. Raises `ToolError` when it did not happen; anything else leaves the outcome open."""
         ...
 
@@ -152,29 +152,13 @@ class ToolPort(Protocol):
 class Execution(Frozen):
     """What one attempt at a tool call came to; the fields of the machine's `ToolFinished`."""
 
-    outcome: Literal["result", "in_doubt", "closed", "not_begun"]
+    outcome: Literal["result", "in_doubt", "asks", "closed", "not_begun"]
     digest: str = ""
     status: ResultStatus = "ok"
     reason: str = ""
-
-
-class ToolExecutor(Protocol):
-    """Runs tool calls through the ledger."""
-
-    async def execute(
-        self,
-        batch: Batch,
-        request: EffectRequest,
-        call_id: str,
-        arguments: dict[str, JsonValue],
-        word: Word | None = None,
-    ) -> Execution:
-        """Run one attempt of one call; `word` settles what is still in doubt.
-
-        Raises `Fenced`, `KeyReused` or `StoreUnavailable` when nothing was begun; `BegunError` when the tool was
-        called and ended without a result, so that the workflow decides by the effect class what comes next.
-        """
-        ...
+    question: str = ""
+    choices: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 # --- the store --------------------------------------------------------------------------------------------------
@@ -196,11 +180,12 @@ class Admission(Frozen):
 
 
 class Ledgered(Frozen):
-    """What the ledger answered to a request: the verdict, and the result of a `done`."""
+    """What the ledger answered to a request: the verdict, the result of a `done`, the digest of what was `asked`."""
 
     verdict: Verdict
     entry: Entry | None = None
     digest: str | None = None
+    asked: str | None = None
     attempts: tuple[int, ...] = ()
 
 
@@ -240,15 +225,6 @@ class TaskPage(Frozen):
     total: int
 
 
-class ContextRow(Frozen):
-    """A context; `newest_task_revision` is read at query time and orders lists."""
-
-    context_id: str
-    principal: str
-    revision: int
-    newest_task_revision: int
-
-
 class EffectRow(Frozen):
     """A ledger row and its begun attempts, for `show` and for judges."""
 
@@ -274,12 +250,13 @@ class EffectAttemptRow(Frozen):
 
 
 class ModelCallRow(Frozen):
-    """The start row of one attempt at a turn's model call."""
+    """The start row of one attempt at a turn's model call; `model` is whom it asked, where that is known."""
 
     turn: int
     attempt: int
     worker: str
     begun_at_ms: int
+    model: str = ""
 
 
 class StoredEvent(Frozen):
@@ -309,9 +286,18 @@ class Store(KeyStore, PushKeeper, DraftKeeper, Protocol):
         ...
 
     async def begin_model(
-        self, batch: Batch, run: int, turn: int, attempt: int, worker: str, at_ms: int, upto: int = 0, chain: str = ""
+        self,
+        batch: Batch,
+        run: int,
+        turn: int,
+        attempt: int,
+        worker: str,
+        at_ms: int,
+        upto: int = 0,
+        chain: str = "",
+        model: str = "",
     ) -> RecordedReply | tuple[Entry, ...]:
-        """Write the batch and the call's start row, and return the transcript to answer: entries 1 to `upto`.
+        """Write the batch and the start row of a call of `model`, and return the transcript: entries 1 to `upto`.
 
         Where a reply is recorded already it is returned instead (P2). Raises `Fenced` when a stop stands for `run`,
         or a later attempt of the turn began; what `read_transcript` raises, too. Then nothing is written.
@@ -328,6 +314,10 @@ class Store(KeyStore, PushKeeper, DraftKeeper, Protocol):
 
     async def finish_effect(self, key: str, attempt: int, entry: Entry, at_ms: int) -> Ledgered:
         """Record a call's result unless an outcome is recorded; return what stands. On a closed key it is late."""
+        ...
+
+    async def ask_effect(self, key: str, attempt: int, asked: str, at_ms: int) -> Ledgered:
+        """Record that an attempt ended by asking, as a blob of that digest; return what stands (`asked`, or more)."""
         ...
 
     async def close_effect(self, key: str, at_ms: int) -> Ledgered:

@@ -53,6 +53,17 @@ def after_failure(failure: Failure, spent: int, losses: int, policy: RetryPolicy
     return Again(delay_ms=delay_ms, spends=True)
 
 
+def another_may(failure: Failure) -> bool:
+    """Say whether another model may answer where this one has given up with this failure.
+
+    It may where the model is down, slow or out of reach, or refuses whoever asks it: a key, a quota, a model that is
+    gone. It is not asked where the request itself was refused. What one provider will not do for its content is not
+    carried to others until one does it, and a context that is too long is a matter of the transcript: who answers it
+    today with a larger model finds out tomorrow what that costs. Store and fence are no model's fault.
+    """
+    return failure.kind in SPENDS or (failure.kind == "model_permanent" and failure.elsewhere)
+
+
 _LOSS_POLICY = RetryPolicy(attempts_max=1)
 _DEATH_POLICY = RetryPolicy(attempts_max=1, delay_max_ms=limits.DEATH_BACKOFF_MAX_MS)
 _GROWTH_STEPS_MAX = 64

@@ -60,6 +60,14 @@ class Outcome(Frozen):
     inline: dict[str, JsonValue] | None = None
 
 
+class Asking(Frozen):
+    """What a call asked a person, by its digest, as the `rounds`th of its questions; `answer` once there is one."""
+
+    asked: str
+    rounds: int
+    answer: str | None = None
+
+
 class CallState(Frozen):
     """One tool call of a turn. Open until `outcome` is set.
 
@@ -67,7 +75,8 @@ class CallState(Frozen):
     `ops` is None before its first attempt and while it rests (a person is asked, or its run ended). `asked` holds
     the id of the help request that it waits for. `resolving` once its attempts only find out what became of it.
     `problem` is why its latest attempt failed. `shown` is the call as a person is asked about it, where that is its
-    tool's setting; `word` is what the person said.
+    tool's setting; `word` is what the person said. `asking` is the latest that the call itself asked, under its present
+    key.
     """
 
     index: int
@@ -84,15 +93,20 @@ class CallState(Frozen):
     problem: str = ""
     shown: str = ""
     word: Word | None = None
+    asking: Asking | None = Field(default=None, exclude_if=lambda given: given is None)
     outcome: Outcome | None = None
     recorded: bool = False
 
 
 class Turn(Frozen):
-    """One model call (`ops` while it is under way) and then its calls."""
+    """One model call (`ops` while it is under way) and then its calls.
+
+    `fallback` is whom its attempts ask: 0 the agent's model, n its nth fallback. The next turn begins with 0 again.
+    """
 
     number: int
     ops: Attempts | None = None
+    fallback: int = Field(default=0, exclude_if=lambda given: given == 0)
     reply_digest: str = ""
     calls: tuple[CallState, ...] = ()
 

@@ -4,13 +4,18 @@ pydantic-ai has sorted what the SDKs raise, also errors that a provider reports 
 one question. Retryable: 408, 409, 429 and every 5xx (529 too), no or a broken connection, timeouts, replies that make
 no sense. Not retryable: what names the request, the key or the account (400, 401, 403, 404, 413, 422, an exhausted
 quota even when it comes as a 429), and what this adapter cannot express to the model.
+
+Of what is not retryable, another model may do all but what names the request itself: one that is malformed, too long or
+refused for its content.
 """
 
 from pydantic_ai.exceptions import (
     FallbackExceptionGroup,
     ModelAPIError,
+    ModelAuthenticationError,
     ModelConnectionError,
     ModelHTTPError,
+    ModelNotFoundError,
     ModelQuotaExceededError,
     ModelRequestRejectedError,
     UnexpectedModelBehavior,
@@ -21,6 +26,7 @@ from perdure.core.digests import cut_text, safe_text
 from perdure.core.errors import ModelError
 
 _RETRYABLE_STATUSES = frozenset({408, 409, 429})
+_REFUSED_REQUESTS = frozenset({400, 413, 422})
 _SERVER_ERRORS_FROM = 500
 
 ProviderFailure = ModelAPIError | UnexpectedModelBehavior | FallbackExceptionGroup
@@ -37,6 +43,7 @@ def model_error(error: ProviderFailure, model: str, secret: str | None) -> Model
         cut_text(safe_text(text), limits.PROBLEM_BYTES_MAX, " … (cut)"),
         retryable=_retryable(error),
         retry_after_s=error.retry_after if isinstance(error, ModelAPIError) else None,
+        elsewhere=_elsewhere(error),
     )
 
 
@@ -45,6 +52,15 @@ def _retryable(error: ModelAPIError | UnexpectedModelBehavior) -> bool:
         return False
     if isinstance(error, ModelHTTPError):
         return error.status_code in _RETRYABLE_STATUSES or error.status_code >= _SERVER_ERRORS_FROM
+    return not isinstance(error, ModelRequestRejectedError)
+
+
+def _elsewhere(error: ModelAPIError | UnexpectedModelBehavior) -> bool:
+    """Say whether another model may answer: not where the request was refused, and not whoever sent it."""
+    if isinstance(error, ModelQuotaExceededError | ModelAuthenticationError | ModelNotFoundError):
+        return True
+    if isinstance(error, ModelHTTPError):
+        return error.status_code not in _REFUSED_REQUESTS
     return not isinstance(error, ModelRequestRejectedError)
 
 
@@ -87,4 +103,5 @@ def _all_failed(group: FallbackExceptionGroup, model: str, secret: str | None) -
         retryable=bool(hopeful),
         # A model that names no wait may be tried at once.
         retry_after_s=min(known) if known and len(known) == len(waits) else None,
+        elsewhere=any(error.elsewhere for error in errors) or not errors,
     )

@@ -31,10 +31,11 @@ _INSERT_CALL = insert(model_calls)
 
 
 def begin_model(
-    connection: Connection, batch: Batch, run: int, turn: int, attempt: int, worker: str, at_ms: int
+    connection: Connection, batch: Batch, run: int, turn: int, attempt: int, worker: str, at_ms: int, model: str
 ) -> RecordedReply | None:
     """Write the batch, then return the recorded reply or write the start row; `Fenced` leaves nothing of either."""
     identifier("worker", worker)
+    identifier("model", model)
     with task_write(connection, batch.task_id, at_ms, batch.header) as task:
         write_batch(connection, task, batch, at_ms)
         ((latest, replied),) = rows(connection, _LATEST_ATTEMPT, {"of_task": task.task_id, "of_turn": turn})
@@ -53,6 +54,7 @@ def begin_model(
                     "run": run,
                     "worker": worker,
                     "begun_at_ms": at_ms,
+                    "model": model,
                 },
             )
             task.changed = True
@@ -76,7 +78,9 @@ def record_reply(
 def read_model_calls(connection: Connection, task_id: str) -> tuple[ModelCallRow, ...]:
     """Return the start rows of a task's model calls, in the order of turn and attempt."""
     return tuple(
-        ModelCallRow(turn=row.turn, attempt=row.attempt, worker=row.worker, begun_at_ms=row.begun_at_ms)
+        ModelCallRow(
+            turn=row.turn, attempt=row.attempt, worker=row.worker, begun_at_ms=row.begun_at_ms, model=row.model
+        )
         for row in connection.execute(_CALLS, {"of_task": task_id})
     )
 

@@ -11,11 +11,11 @@ from sqlalchemy import Connection
 from perdure.core import faults, limits
 from perdure.core.access import ApiKey
 from perdure.core.content import Entry, ModelReply
+from perdure.core.contexts import ContextRow
 from perdure.core.effects import EffectRequest, Late
 from perdure.core.log import Batch
 from perdure.core.ports import (
     Admission,
-    ContextRow,
     EffectRow,
     Ledgered,
     ModelCallRow,
@@ -121,7 +121,16 @@ class SqlStore:
         await self._write(work, batch)
 
     async def begin_model(
-        self, batch: Batch, run: int, turn: int, attempt: int, worker: str, at_ms: int, upto: int = 0, chain: str = ""
+        self,
+        batch: Batch,
+        run: int,
+        turn: int,
+        attempt: int,
+        worker: str,
+        at_ms: int,
+        upto: int = 0,
+        chain: str = "",
+        model: str = "",
     ) -> RecordedReply | tuple[Entry, ...]:
         """Write the batch and the call's start row, and return the transcript to answer: entries 1 to `upto`.
 
@@ -133,7 +142,7 @@ class SqlStore:
         known = self._transcripts.get(batch.task_id)
 
         def work(connection: Connection) -> RecordedReply | Prefix:
-            recorded = model_ledger.begin_model(connection, batch, run, turn, attempt, worker, at_ms)
+            recorded = model_ledger.begin_model(connection, batch, run, turn, attempt, worker, at_ms, model)
             return recorded or read_prefix(connection, batch.task_id, upto, chain, known)
 
         begun = await self._begin(work, batch, lambda begun: isinstance(begun, Prefix), synced=attempt > 1)
@@ -164,6 +173,11 @@ class SqlStore:
         """Record a call's result unless an outcome is recorded; return what stands. On a closed key it is late."""
         identifier("key", key)
         return await self._write(lambda connection: effect_ledger.finish_effect(connection, key, attempt, entry, at_ms))
+
+    async def ask_effect(self, key: str, attempt: int, asked: str, at_ms: int) -> Ledgered:
+        """Record that an attempt ended by asking; what stands already wins."""
+        identifier("key", key)
+        return await self._write(lambda connection: effect_ledger.ask_effect(connection, key, attempt, asked, at_ms))
 
     async def close_effect(self, key: str, at_ms: int) -> Ledgered:
         """Close a key whose check said that it did not happen and never will; a recorded `done` wins."""

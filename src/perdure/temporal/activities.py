@@ -13,6 +13,7 @@ from temporalio import activity
 
 from perdure.core import faults
 from perdure.core.agent import EffectClass
+from perdure.core.commands import CallModel
 from perdure.core.content import ModelEntry, ToolCall
 from perdure.core.digests import canonical
 from perdure.core.effects import EffectRequest, Late, request_digest
@@ -25,7 +26,8 @@ from perdure.core.limits import (
     REPLIES_KEPT_MAX,
     STORE_WRITE_HEARTBEAT_TIMEOUT_S,
 )
-from perdure.core.ports import Execution, ModelPort, ModelRequest, RecordedReply, Store, ToolExecutor, ToolSchema
+from perdure.core.ports import Execution, ModelPort, ModelRequest, RecordedReply, Store, ToolSchema
+from perdure.core.tool_calls import ToolExecutor
 from perdure.temporal.contracts import ModelInput, ModelOutput, ToolInput, WriteInput, WriteOutput
 from perdure.temporal.failures import as_application_error, classify
 from perdure.temporal.references import References
@@ -33,7 +35,10 @@ from perdure.temporal.references import References
 
 @dataclass(frozen=True)
 class LiveAgent:
-    """An agent as a worker holds it. `examine` says of a call why it must not run, or what question it asks."""
+    """An agent as a worker holds it. `examine` says of a call why it must not run, or what question it asks.
+
+    `fallbacks` are the models that take over for `model`, in order.
+    """
 
     agent_id: str
     instructions: str
@@ -41,6 +46,24 @@ class LiveAgent:
     schemas: tuple[ToolSchema, ...]
     executor: ToolExecutor
     examine: Callable[[ToolCall], tuple[str | None, str | None]]
+    fallbacks: tuple[ModelPort, ...] = ()
+
+    def model_for(self, command: CallModel) -> ModelPort:
+        """Return the model that an attempt asks: by its name, since the agent may have changed since its task began.
+
+        A task whose model has no such name here is served by the one in its place, as it always was by the first.
+
+        Raises `ConfigurationError` where this worker's agent has neither.
+        """
+        models = (self.model, *self.fallbacks)
+        if command.fallback < len(models) and models[command.fallback].name == command.model:
+            return models[command.fallback]
+        named = next((model for model in models if model.name == command.model), None)
+        if named is not None:
+            return named
+        if command.fallback < len(models):
+            return models[command.fallback]
+        raise ConfigurationError("Agent.fallbacks", f"this worker has no model {command.model!r}; put it back")
 
 
 class TaskActivities:
@@ -101,7 +124,8 @@ class TaskActivities:
         command, task_id = given.command, given.batch.task_id
         async with self._edge(None, given.command.heartbeat_timeout_s):
             agent = self._agent(given.agent_id)
-            faults.reach("model.before_start", task_id)
+            model = agent.model_for(command)
+            faults.reach("model.before_start", task_id, model.name)
             begun = await self._store.begin_model(
                 given.batch,
                 command.run,
@@ -111,11 +135,12 @@ class TaskActivities:
                 self._now_ms(),
                 command.upto,
                 command.chain,
+                model.name,
             )
             if isinstance(begun, RecordedReply):
                 recorded = begun
             else:
-                faults.reach("model.started", task_id)
+                faults.reach("model.started", task_id, model.name)
                 transcript = await self._references.informed(task_id, begun)
                 request = ModelRequest(
                     task_id=task_id,
@@ -130,12 +155,12 @@ class TaskActivities:
                     self._on_delta(task_id, command.turn, command.attempt, text)
 
                 # When the call waits for the first time, it is under way.
-                inside = asyncio.get_running_loop().call_soon(faults.reach, "model.inside", task_id)
-                reply = await agent.model.reply(request, on_delta, self._store.get_blob)
+                inside = asyncio.get_running_loop().call_soon(faults.reach, "model.inside", task_id, model.name)
+                reply = await model.reply(request, on_delta, self._store.get_blob)
                 inside.cancel()
-                faults.reach("model.replied", task_id)
+                faults.reach("model.replied", task_id, model.name)
                 recorded = await self._store.record_reply(task_id, command.turn, command.attempt, reply, self._now_ms())
-                faults.reach("model.recorded", task_id)
+                faults.reach("model.recorded", task_id, model.name)
             self._keep_calls(task_id, recorded.digest, recorded.reply.calls)
             late = await self._store.late_results(task_id, command.watch) if command.watch else ()
             return self._summary(agent, recorded, late)
@@ -163,6 +188,8 @@ class TaskActivities:
                 request_digest=command.arguments_digest,
                 worker=self._worker,
                 resolve_only=command.resolve_only,
+                answer=command.answer,
+                schema_digest=command.schema_digest,
             )
             execution = await agent.executor.execute(given.batch, request, command.call_id, arguments, command.word)
             faults.reach("tool.before_completion", command.tool, task_id)

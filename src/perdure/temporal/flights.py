@@ -142,6 +142,9 @@ class Flights:
                 digest=output.digest,
                 status=output.status,
                 reason=output.reason,
+                question=output.question,
+                choices=output.choices,
+                notes=output.notes,
             )
         )
 

@@ -166,7 +166,7 @@ class _Reading:
         )
         if row.activity == "invoke_llm":
             (model,) = await self._client.data_converter.decode(scheduled.input.payloads, [ModelInput])
-            named = {"turn": model.command.turn, "attempt": model.command.attempt}
+            named = {name: getattr(model.command, name) for name in ("turn", "attempt", "model")}
         elif row.activity == "invoke_tool":
             (tool,) = await self._client.data_converter.decode(scheduled.input.payloads, [ToolInput])
             named = {name: getattr(tool.command, name) for name in ("turn", "index", "tool", "key", "attempt")}

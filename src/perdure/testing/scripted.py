@@ -101,7 +101,9 @@ def scripted(*steps: Planned, name: str = "scripted", loop: bool = False, usd_pe
 
 def _fresh(error: ModelError) -> ModelError:
     """Return a new error that says the same: a raised one keeps its traceback, and the script's is used again."""
-    return ModelError(str(error), retryable=error.retryable, retry_after_s=error.retry_after_s)
+    return ModelError(
+        str(error), retryable=error.retryable, retry_after_s=error.retry_after_s, elsewhere=error.elsewhere
+    )
 
 
 async def _deliver(step: Step, on_delta: DeltaSink | None) -> None:

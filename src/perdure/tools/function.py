@@ -9,7 +9,7 @@ import functools
 import inspect
 import threading
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Generic, ParamSpec, TypeVar, cast, get_args, overload
+from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from pydantic import JsonValue, ValidationError
 
@@ -18,9 +18,9 @@ from perdure.core.agent import EffectClass, InDoubt, RetryPolicy, ToolSpec
 from perdure.core.artifacts import Artifact
 from perdure.core.errors import ConfigurationError, ToolError
 from perdure.core.ports import Check, ToolSchema
+from perdure.core.tool_rules import checked_spec, settling_s
 from perdure.tools.call import Call, is_call
 from perdure.tools.documentation import summary
-from perdure.tools.intrinsic import RESERVED
 from perdure.tools.results import as_json
 from perdure.tools.signature import NAME, Signature
 
@@ -29,9 +29,6 @@ R = TypeVar("R")
 
 CheckFunction = Callable[[Any], object]
 """A check: takes the idempotency key, or a `Call` where its parameter is annotated so; plain or async."""
-
-_SETTLE_SHARE_MAX: Final = 0.5
-"""Settling may take this share of the tool's timeout at most: the check must still fit in the same attempt."""
 
 
 class FunctionTool(Generic[P, R]):
@@ -77,6 +74,11 @@ class FunctionTool(Generic[P, R]):
     def settle_s(self) -> float:
         """Seconds between the end of a call and its check; 0 without a check, for there is nothing to wait for."""
         return 0.0 if self._check is None else self._settle_s
+
+    @property
+    def check_name(self) -> str:
+        """The name of its check, for people; empty without one."""
+        return "" if self._check is None else str(getattr(self._check, "__name__", type(self._check).__name__))
 
     def problem(self, arguments: dict[str, JsonValue]) -> str | None:
         """Return why these arguments break the schema, in words that help a model to correct them, or None."""
@@ -195,15 +197,21 @@ def tool(
 
     def make(function: Callable[P, R]) -> FunctionTool[P, R]:
         called = _name_of(function) if name is None else name
-        spec = _spec(called, effect, parallel, in_doubt, timeout_s, heartbeat_timeout_s, retry)
-        _refuse_function(called, function)
-        settle_s_max = timeout_s * _SETTLE_SHARE_MAX
-        settles_s = min(limits.SETTLE_S, settle_s_max) if settle_s is None else settle_s
-        if not 0 <= settles_s <= settle_s_max:
+        if NAME.fullmatch(called) is None:
             raise ConfigurationError(
-                f"tool {called!r}, settle_s",
-                f"{settle_s} is not within 0 and half of timeout_s, {settle_s_max:g}; give less, or a longer timeout_s",
+                f"tool {called!r}, name", "providers refuse this name; use 1 to 64 of a-z, A-Z, 0-9, _ and -"
             )
+        spec = checked_spec(
+            called,
+            effect=effect,
+            parallel=parallel,
+            in_doubt=in_doubt,
+            timeout_s=timeout_s,
+            heartbeat_timeout_s=heartbeat_timeout_s,
+            retry=retry,
+        )
+        _refuse_function(called, function)
+        settles_s = settling_s(called, settle_s, timeout_s)
         return FunctionTool(function, spec=spec, description=description, check=check, settle_s=settles_s)
 
     return make if function is None else make(function)
@@ -214,40 +222,6 @@ def _name_of(function: object) -> str:
     if not isinstance(name, str):
         raise ConfigurationError(f"tool {function!r}", "it has no name of its own; decorate a function")
     return name
-
-
-def _spec(
-    name: str,
-    effect: EffectClass,
-    parallel: bool | None,
-    in_doubt: InDoubt,
-    timeout_s: float,
-    heartbeat_timeout_s: float,
-    retry: RetryPolicy | None,
-) -> ToolSpec:
-    where = f"tool {name!r}"
-    if NAME.fullmatch(name) is None:
-        raise ConfigurationError(f"{where}, name", "providers refuse this name; use 1 to 64 of a-z, A-Z, 0-9, _ and -")
-    if name in RESERVED:
-        raise ConfigurationError(f"{where}, name", "this name is reserved for the harness; choose another with name=…")
-    if effect not in get_args(EffectClass):
-        raise ConfigurationError(f"{where}, effect", f"{effect!r} is not one of {', '.join(get_args(EffectClass))}")
-    if in_doubt not in get_args(InDoubt):
-        raise ConfigurationError(f"{where}, in_doubt", f"{in_doubt!r} is not one of {', '.join(get_args(InDoubt))}")
-    if effect == "read" and in_doubt != "tell":
-        raise ConfigurationError(f"{where}, in_doubt", "a tool that only reads leaves nothing in doubt; leave it out")
-    for field, seconds in (("timeout_s", timeout_s), ("heartbeat_timeout_s", heartbeat_timeout_s)):
-        if not 0 < seconds < float("inf"):
-            raise ConfigurationError(f"{where}, {field}", f"{seconds} is not a time; give seconds greater than 0")
-    return ToolSpec(
-        name=name,
-        effect=effect,
-        parallel=effect == "read" if parallel is None else parallel,
-        in_doubt=in_doubt,
-        timeout_s=timeout_s,
-        heartbeat_timeout_s=heartbeat_timeout_s,
-        **({} if retry is None else {"retry": retry}),
-    )
 
 
 def _refuse_function(name: str, function: object) -> None:

@@ -46,7 +46,10 @@ def recorded_spec(spec: AgentSpec, mode: Mode, kills: int) -> AgentSpec:
     tools = tuple(
         tool.model_copy(update=times(tool.timeout_s, tool.heartbeat_timeout_s, tool.retry)) for tool in spec.tools
     )
-    model = spec.model
-    model = model.model_copy(update=times(model.timeout_s, model.heartbeat_timeout_s, model.retry))
+    model, *fallbacks = (
+        model.model_copy(update=times(model.timeout_s, model.heartbeat_timeout_s, model.retry)) for model in spec.models
+    )
     crashes_max = max(spec.crashes_max, kills + 1)
-    return spec.model_copy(update={"tools": tools, "model": model, "crashes_max": crashes_max})
+    return spec.model_copy(
+        update={"tools": tools, "model": model, "fallbacks": tuple(fallbacks), "crashes_max": crashes_max}
+    )

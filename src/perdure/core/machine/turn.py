@@ -11,7 +11,7 @@ from perdure.core.machine.attempts import count_crash, next_attempt, out_of_time
 from perdure.core.machine.closing import close_call, complete_turn
 from perdure.core.machine.doubts import shown_call, take_late, watched_keys
 from perdure.core.machine.draft import Draft, made_result, problem_text
-from perdure.core.retry import GiveUp, after_failure
+from perdure.core.retry import GiveUp, after_failure, another_may
 from perdure.core.state import Attempts, CallState, Ending, Turn
 
 
@@ -26,23 +26,28 @@ def begin_turn(draft: Draft) -> None:
 def call_model(draft: Draft) -> None:
     """Schedule the attempt that the turn's `ops` name."""
     ops = flying_model(draft, draft.turn.number, None)
-    draft.log("model.started", attempt=ops.attempt)
-    draft.ask(model_command(draft))
+    command = model_command(draft)
+    asked: dict[str, JsonValue] = {"model": command.model, "fallback": command.fallback} if command.model else {}
+    draft.log_row("model.started", {"attempt": ops.attempt, **asked})
+    draft.ask(command)
 
 
 def model_command(draft: Draft) -> CallModel:
     """Return the command of the model attempt under way."""
     state, ops = draft.state, flying_model(draft, draft.turn.number, None)
+    model = state.agent.models[draft.turn.fallback]
     return CallModel(
         run=draft.run.number,
         turn=draft.turn.number,
         attempt=ops.attempt,
         upto=state.entries,
         chain=state.chain,
-        timeout_s=state.agent.model.timeout_s,
-        heartbeat_timeout_s=state.agent.model.heartbeat_timeout_s,
+        timeout_s=model.timeout_s,
+        heartbeat_timeout_s=model.heartbeat_timeout_s,
         quarantine=state.quarantined,
         watch=watched_keys(state),
+        model=model.name if state.agent.fallbacks else "",
+        fallback=draft.turn.fallback,
     )
 
 
@@ -68,16 +73,15 @@ def model_replied(draft: Draft, event: events.ModelReplied) -> None:
     calls: list[JsonValue] = [
         {"index": i, "tool": call.tool, "arguments": call.arguments_json} for i, call in enumerate(event.calls)
     ]
-    draft.log(
-        "model.answered",
-        entries=entries,
-        attempt=event.attempt,
-        digest=event.digest,
-        model=event.model,
-        finish=event.finish,
-        calls=calls,
-        usage=event.usage.model_dump(mode="json"),
-    )
+    told: dict[str, JsonValue] = {
+        "attempt": event.attempt,
+        "digest": event.digest,
+        "model": event.model,
+        "finish": event.finish,
+        "calls": calls,
+        "usage": event.usage.model_dump(mode="json"),
+    }
+    draft.log_row("model.answered", told | _answering(draft, event.model), entries)
     draft.set_turn(calls=tuple(_call(draft, i, summary) for i, summary in enumerate(event.calls)))
     if event.finish != "stop":
         reason = "truncated" if event.finish == "length" else "refusal"
@@ -97,6 +101,15 @@ def model_replied(draft: Draft, event: events.ModelReplied) -> None:
         problem = _problem(draft, call, summary)
         if problem is not None:
             close_call(draft, call.index, made_result(call, "error", problem))
+
+
+def _answering(draft: Draft, model: str) -> dict[str, JsonValue]:
+    """Say which of several models answered: by its name, for what stands may be an earlier one's late reply (P2)."""
+    names = [spec.name for spec in draft.state.agent.models]
+    if len(names) == 1:
+        return {}
+    asked = draft.turn.fallback
+    return {"fallback": names.index(model) if model in names and names[asked] != model else asked}
 
 
 def _call(draft: Draft, index: int, summary: events.CallSummary) -> CallState:
@@ -129,7 +142,7 @@ def _problem(draft: Draft, call: CallState, summary: events.CallSummary) -> str 
 
 
 def model_failed(draft: Draft, event: events.ModelFailed) -> None:
-    """One attempt failed: make the next, or end the run."""
+    """One attempt failed: make the next, let a fallback make it, or end the run."""
     ops = flying_model(draft, event.turn, event.attempt)
     failure = event.failure
     draft.log("model.failed", attempt=event.attempt, failure=failure.kind, message=problem_text(failure.message))
@@ -139,8 +152,12 @@ def model_failed(draft: Draft, event: events.ModelFailed) -> None:
     if count_crash(draft, failure):
         draft.set_turn(ops=None)
         return
-    next_step = after_failure(failure, ops.spent, ops.losses, draft.state.agent.model.retry, event.jitter)
+    retry = draft.state.agent.models[draft.turn.fallback].retry
+    next_step = after_failure(failure, ops.spent, ops.losses, retry, event.jitter)
     if isinstance(next_step, GiveUp):
+        if another_may(failure) and draft.turn.fallback < len(draft.state.agent.fallbacks):
+            take_over(draft, ops)
+            return
         draft.set_turn(ops=None)
         reason = "store" if failure.kind in {"diverged", "fenced"} else "model"
         wind_down(draft, Ending(end="failed", reason=reason, message=failure.message))
@@ -153,3 +170,16 @@ def model_failed(draft: Draft, event: events.ModelFailed) -> None:
         draft.ask(Wait(turn=event.turn, index=None, delay_ms=next_step.delay_ms))
     else:
         call_model(draft)
+
+
+def take_over(draft: Draft, ops: Attempts) -> None:
+    """Let the next fallback answer this turn, with attempts of its own to spend.
+
+    Attempts go on counting over all models of a turn: a start row, a reply and a draft are told apart by them (P2), and
+    an attempt of the model before it that still comes to life finds a later one and is refused.
+    """
+    if out_of_time(draft):
+        draft.set_turn(ops=None)
+        return
+    draft.set_turn(fallback=draft.turn.fallback + 1, ops=Attempts(attempt=ops.attempt + 1))
+    call_model(draft)
