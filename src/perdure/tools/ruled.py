@@ -67,9 +67,7 @@ def ruled(tool: ToolPort, rules: ToolRules) -> RuledTool:
     if rules.check is not None:
         raise ConfigurationError(f"tool {old.name!r}, check", "a function's check is named where it is declared")
     if rules.failed is not None:
-        raise ConfigurationError(
-            f"tool {old.name!r}, failed", "is for MCP servers; a function raises ToolError"
-        )
+        raise ConfigurationError(f"tool {old.name!r}, failed", "is for MCP servers; a function raises ToolError")
     effect = old.effect if rules.effect is None else rules.effect
     parallel = old.parallel if rules.effect in {None, old.effect} else None
     in_doubt = old.in_doubt if effect != "read" else "tell"
