@@ -61,6 +61,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "P2": Requirement(
         "No repeated answer: a recorded model answer is never asked for again; a cut call is a new, visible attempt.",
         (
+            "crash/test_fallbacks.py::test_p2_killed_at_every_point_of_a_fallbacks_call",
             "core/test_fallbacks.py::test_p2_an_earlier_models_late_reply_stands_under_its_own_name",
             "outage/test_everything_killed.py::test_the_next_start_finishes_what_was_left",
             "temporal/test_crash.py::test_killed_in_the_middle_of_everything",

@@ -27,6 +27,7 @@ NAMES = [
     "TaskEvent",
     "ToolError",
     "ToolRules",
+    "load_agent",
     "once_check",
     "open_app",
     "tool",

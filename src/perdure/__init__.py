@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from perdure.app.agent import Agent
     from perdure.app.app import App, open_app
     from perdure.app.events import TaskEvent
+    from perdure.app.loading import load_agent
     from perdure.app.settings import Settings
     from perdure.app.task import Task
     from perdure.core.agent import Budget, RetryPolicy
@@ -45,6 +46,7 @@ __all__ = [
     "TaskEvent",
     "ToolError",
     "ToolRules",
+    "load_agent",
     "once_check",
     "open_app",
     "tool",
@@ -71,6 +73,7 @@ _HOMES = {
     "TaskEvent": "perdure.app.events",
     "ToolError": "perdure.core.errors",
     "ToolRules": "perdure.core.tool_rules",
+    "load_agent": "perdure.app.loading",
     "once_check": "perdure.tools.once",
     "open_app": "perdure.app.app",
     "tool": "perdure.tools.function",

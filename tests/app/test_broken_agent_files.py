@@ -76,6 +76,25 @@ BROKEN = {
         'shop.toml:3: fallbacks: "anthropic:claude-sonnet-4-5" is text; give a list of texts (as in: fallbacks = '
         '["anthropic:claude-sonnet-4-5"])',
     ),
+    "a table for a list": (
+        f"{HEAD}[tools]\nget_order = true",
+        "shop.toml:3: tools: what stands there is a table; give a list of texts (as in: tools = "
+        '["shop_tools:get_order", "shop_tools:refund"])',
+    ),
+    "a list of tables for a table": (
+        f'{HEAD}[[mcp]]\nname = "orders"',
+        'shop.toml:3: mcp: [{"name": "orders"}] is a list; give a table (as in: [mcp.orders] with command = '
+        '["python", "orders_server.py"])',
+    ),
+    "a server as a text": (
+        f'{HEAD}[mcp]\norders = "orders-server"',
+        'shop.toml:4: mcp.orders: "orders-server" is text; give a table (as in: [mcp.orders] with command = '
+        '["python", "orders_server.py"])',
+    ),
+    "retries as a number": (
+        f'{HEAD}[http.stock]\ndocument = "orders.json"\n[http.stock.rules."*"]\nretry = 3',
+        'shop.toml:6: http.stock.rules."*".retry: 3 is a number; give a table (as in: retry = { attempts_max = 3 })',
+    ),
     "a value for a table": (
         f"{HEAD}budget = 5",
         "shop.toml:3: budget: 5 is a number; give a table (as in: [budget] with turns_max = 50)",
@@ -143,6 +162,10 @@ BROKEN = {
     "a module that is not there": (
         f'{HEAD}tools = [\n  "no_such_tools:refund",\n]',
         "shop.toml:4: tools[1]: there is no module 'no_such_tools' here or on the path",
+    ),
+    "a mistyped module": (
+        f'{HEAD}tools = ["TOOLSS:refund"]',
+        "shop.toml:3: tools[1]: there is no module 'TOOLSS' here or on the path; did you mean 'TOOLS'?",
     ),
     "a function that is not there": (
         f'{HEAD}tools = [\n  "TOOLS:get_order",\n  "TOOLS:refnd",\n]',

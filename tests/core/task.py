@@ -210,11 +210,11 @@ class Task:
             )
         )
 
-    def finish(self, index: int, outcome: str = "result", status: str = "ok", reason: str = "") -> None:
+    def finish(self, index: int, outcome: str = "result", status: str = "ok", reason: str = "", **more: Any) -> None:
         """Let a tool attempt come to something."""
         flight = self.tool(index)
         del self.flights[_place(flight)]
-        given = f"result {flight.key}" if outcome == "result" else ""
+        names = {"result": f"result {flight.key}", "asks": f"question {flight.key} {flight.attempt}"}
         self.apply(
             events.ToolFinished.model_validate(
                 {
@@ -223,9 +223,10 @@ class Task:
                     "index": index,
                     "attempt": flight.attempt,
                     "outcome": outcome,
-                    "digest": given,
+                    "digest": names.get(outcome, ""),
                     "status": status,
                     "reason": reason,
+                    **more,
                 }
             )
         )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from perdure.core import events
 from perdure.core.agent import AgentSpec
 from perdure.core.commands import Append, CallModel, CallTool, Command, Fence, Persist, StopFlights
+from perdure.core.effects import Answer
 from perdure.core.failure import Failure
 from perdure.core.log import EntryRef, LogEvent
 from perdure.core.state import TaskState
@@ -62,6 +63,9 @@ class Open:
     entered: int = 0
     attempts: dict[int, int] = field(default_factory=dict)
     generation: dict[int, int] = field(default_factory=dict)
+    asking: dict[int, str] = field(default_factory=dict)
+    replies: dict[int, Answer] = field(default_factory=dict)
+    """What a call asked a person and goes on with, from its latest question on."""
 
 
 class Witness:
@@ -137,12 +141,20 @@ class Witness:
             case events.ToolFailed(turn=turn, index=index, attempt=attempt):
                 self._answers(turn, index, attempt)
                 self._count(event)
-            case events.ToolFinished(turn=turn, index=index, attempt=attempt, outcome=outcome):
-                self._answers(turn, index, attempt)
-                if outcome == "closed":
-                    self.open.generation[index] = self.open.generation.get(index, 1) + 1
+            case events.ToolFinished():
+                self._finished(event)
             case _:
                 pass
+
+    def _finished(self, event: events.ToolFinished) -> None:
+        index = event.index
+        self._answers(event.turn, index, event.attempt)
+        if event.outcome == "closed":
+            self.open.generation[index] = self.open.generation.get(index, 1) + 1
+        if event.outcome in {"closed", "asks"}:
+            self.open.replies.pop(index, None)
+        if event.outcome == "asks":
+            self.open.asking[index] = event.digest
 
     def _answers(self, turn: int, index: int | None, attempt: int) -> None:
         flight = self.flying.pop((turn, index), None)
@@ -221,6 +233,8 @@ class Witness:
         said = command.word.text if command.word is not None else None
         must(said == self.told.get(key), "P4", f"{command} carries another word than a person gave about {key}")
         must(said is None or command.resolve_only, "P4", f"{command} begins what a person was asked about")
+        answer = None if command.resolve_only else at.replies.get(index)
+        must(command.answer == answer, "P3", f"{command} goes on with another answer than {answer}")
         others = [f for f in self.flying.values() if isinstance(f, CallTool)]
         must(self.fed or command.resolve_only, "R14", f"{command} begins before its run was fed")
         if self.fed and others:
@@ -311,9 +325,7 @@ class Witness:
             case "help.requested":
                 self._asked(row)
             case "help.answered" if "digest" not in row.data:
-                key = str(row.data["help_id"])
-                must(key in self.doubts, "P4", f"a person was asked about {key}, which is not in doubt")
-                self.told[key] = str(row.data["text"]).strip()
+                self._told(row)
             case "tool.finished" | "help.answered":
                 index = int(str(row.data["index"]))
                 self._settled(row)
@@ -324,9 +336,23 @@ class Witness:
             case _:
                 pass
 
+    def _told(self, row: LogEvent) -> None:
+        """A person answered what a call asked, or said what became of one in doubt."""
+        key, text = str(row.data["help_id"]), str(row.data["text"])
+        if "/ask/" in key:
+            index = int(str(row.data["index"]))
+            asked = self.open.asking.pop(index, None)
+            must(asked is not None, "P3", f"a question of call {index} was answered that it did not ask")
+            self.open.replies[index] = Answer(asked=str(asked), text=text)
+        else:
+            must(key in self.doubts, "P4", f"a person was asked about {key}, which is not in doubt")
+            self.told[key] = text.strip()
+
     def _asked(self, row: LogEvent) -> None:
         must(not self.winding, "P9", "a person is asked by a run that ends")
-        if "choices" in row.data:
+        if "/ask/" in str(row.data["help_id"]):
+            must(int(str(row.data["index"])) in self.open.asking, "P3", "a person is asked what no call asks")
+        elif "choices" in row.data:
             key, index = str(row.data["help_id"]), int(str(row.data["index"]))
             must(key in self.doubts, "P4", f"a person is asked about {key}, which is not in doubt")
             must(
@@ -376,6 +402,8 @@ class Witness:
         if row.data["reason"] == "stopped":
             must(self.stopped, "R11", "a run was stopped without a stop")
         self.run = 0
+        self.open.asking.clear()
+        self.open.replies.clear()
 
     def _promoted(self, message_id: str, row: LogEvent) -> None:
         must(self.run > 0 and not self.winding, "R8", f"{message_id} was promoted outside a run")

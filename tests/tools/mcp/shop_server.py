@@ -3,8 +3,8 @@
     python shop_server.py FOLDER
 
 `FOLDER/world` gets a JSON line for each effect, `FOLDER/pids` the number of each process that it was. Files in the
-folder change what it is: `schema` adds a parameter, `hold` lets a call wait until the file is gone, `die` kills the
-server in the middle of a call, once, and `refuse` is a list of the keys that it never takes any more.
+folder change what it is: `schema` adds a parameter, `hold-AT` lets a call wait at that moment until the file is gone,
+`die-AT` kills the server there, once, and `refuse` is a list of the keys that it never takes any more.
 """
 
 import asyncio

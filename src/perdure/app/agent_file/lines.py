@@ -44,6 +44,7 @@ class _Following:
             if array and place == len(keys) - 1:
                 self._arrays[path] = self._arrays.get(path, -1) + 1
             if path in self._arrays:
+                self._note(path)
                 path = (*path, self._arrays[path])
             self._note(path)
         self._at = self._text.index("]", self._at) + (2 if array else 1)

@@ -26,7 +26,12 @@ def find(reference: str, folder: Path) -> object:
     if not is_reference(reference):
         raise ConfigurationError("AGENT", f"{reference!r} names nothing in Python; write {EXAMPLE}")
     module_name, _, name = reference.partition(":")
-    module = imported(module_name, reference, folder)
+    try:
+        module = imported(module_name, reference, folder)
+    except ConfigurationError as error:
+        beside = nearest(module_name, (file.stem for file in folder.glob("*.py")))
+        missing = isinstance(error.__cause__, ModuleNotFoundError) and error.__cause__.name == module_name
+        raise ConfigurationError(error.field, error.problem + (beside if missing else "")) from error
     if not hasattr(module, name):
         known = [each for each in vars(module) if not each.startswith("_")]
         raise ConfigurationError("AGENT", f"module {module_name!r} has no {name!r}{nearest(name, known)}")

@@ -21,6 +21,7 @@ from mcp.client.session import ClientRequestContext, IncomingMessage
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
+    CONNECTION_CLOSED,
     ElicitRequestParams,
     ElicitResult,
     Implementation,
@@ -154,16 +155,18 @@ class Connection:
             waits: list[asyncio.Future[Any]] = [opened, holder]
             async with asyncio.timeout(self._within_s):
                 await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            if not opened.done():
-                raise Unavailable(f"the MCP server {self.name!r} ended before it answered; its output says why")
-            self._live = opened.result()
+            self._live = opened.result() if opened.done() else None
         except TimeoutError as error:
             raise Unavailable(f"the MCP server {self.name!r} did not answer within {self._within_s:g} s") from error
         except FAILURES as error:
-            raise Unavailable(f"the MCP server {self.name!r} {self.told(error)}") from error
+            cause = _first(error)
+            if not (isinstance(cause, MCPError) and cause.code == CONNECTION_CLOSED):
+                raise Unavailable(f"the MCP server {self.name!r} {self.told(error)}") from error
         finally:
             if self._live is None:
                 await _ended(holder)
+        if self._live is None:
+            raise Unavailable(f"the MCP server {self.name!r} ended before it answered; its output says why")
         self._holder = holder
         return self._live
 
@@ -213,9 +216,8 @@ class Connection:
 
     def told(self, error: BaseException) -> str:
         """Return what an error says, fit to be shown: without secrets, bounded."""
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        text = self._masked(safe_text(str(error) or type(error).__name__))
+        first = _first(error)
+        text = self._masked(safe_text(str(first) or type(first).__name__))
         return cut_text(f"failed: {text}", PROBLEM_BYTES_MAX, " [cut]")
 
     async def _let_go(self) -> None:
@@ -233,6 +235,13 @@ class Connection:
         self._closed = True
         async with self._opening:
             await self._let_go()
+
+
+def _first(error: BaseException) -> BaseException:
+    """Return the error that a group of them began with."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 async def _not_now(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
