@@ -60,7 +60,7 @@ class App:
         self.client = client
         """Temporal's side of tasks."""
         self.inboxes = Inboxes(client)
-        """Messages on their way to tasks that exist."""
+        """What is asked of tasks that exist, on its way to them."""
         self.companions = Companions()
         """What goes on beside the app until it closes."""
 
@@ -111,7 +111,7 @@ class App:
 
     def task(self, task_id: str) -> Task:
         """Return a handle on a task, which need not exist yet."""
-        return Task(task_id, self.store, self.client)
+        return Task(task_id, self.store, self.client, self.inboxes)
 
     async def find(self, task_id: str) -> Task:
         """Return a handle on a task that exists; raises `TaskNotFound`."""

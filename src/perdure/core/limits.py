@@ -138,6 +138,14 @@ RETURN_WITHIN_S = 3.0
 ACKNOWLEDGE_WITHIN_S = 10.0
 """A handler whose write takes longer says so (retry later); what it admitted stays admitted."""
 
+ROLLING_S = 3.0
+"""How long somebody who asks waits for a task to continue in a new history, which takes milliseconds unless the store
+fails."""
+
+SHOWN_WITHIN_S = 0.25
+"""A move, a withdrawal or an answer is acknowledged when its row can be read, so that whoever asked finds it there; at
+the latest after this, since Temporal has it. A row that rides with a model call is confirmed by its return."""
+
 SETTLE_S = 5.0
 """Wait before a tool's check: recovery can be faster than a request that is still on its way."""
 
@@ -227,6 +235,13 @@ HISTORY_EVENTS_MAX = 2_000
 HISTORY_BYTES_MAX = 20 * KIB * KIB
 """Above this a task takes in no message until it has continued as new; Temporal ends a workflow at 50 MiB, and what a
 batch brings (below 2 MiB) is in the history a second time when it is stored."""
+
+HISTORY_EVENTS_TAKEN_MAX = 30_000
+"""Events of one history above which a task takes in no message until it has continued as new: Temporal ends a workflow
+at 51,200, and a stop, a cancel and an answer must still fit."""
+
+OPERATIONS_ANSWERED_MAX = 16
+"""Answers to operations that came by signal, kept until who asked has fetched them: within milliseconds, one each."""
 
 EVENTS_PER_WRITE_MAX = 200
 """Rows in one batch: at under 400 bytes each they stay well below Temporal's payload warning."""

@@ -3,7 +3,7 @@
 from perdure.core import events, limits
 from perdure.core.commands import Fence, StopFlights, StoreMessage
 from perdure.core.content import Lane
-from perdure.core.errors import IllegalEvent, InvalidInput, MessageConflict, TaskClosed
+from perdure.core.errors import IllegalEvent, InvalidInput, MessageConflict, MessageNotWaiting, TaskClosed
 from perdure.core.machine.draft import Draft, problem_text, replaced
 from perdure.core.state import Ending, Pending, TaskState
 
@@ -87,7 +87,11 @@ def _pending(state: TaskState, message_id: str) -> Pending:
     for pending in state.inbox:
         if pending.message_id == message_id:
             return pending
-    raise InvalidInput("message_id", f"{message_id!r} does not wait in task {state.task_id}: acted on, or unknown")
+    what = f"{message_id!r} does not wait in task {state.task_id}"
+    for seen_id, _, number in state.seen:
+        if seen_id == message_id:
+            raise MessageNotWaiting(f"{what} any more: it came as event {number}, and was acted on or taken back")
+    raise MessageNotWaiting(f"{what}, and is not known there; its inbox lists what waits")
 
 
 def stop_requested(draft: Draft, event: events.StopRequested) -> None:
