@@ -28,6 +28,7 @@ from perdure.temporal.activities import TaskActivities
 from perdure.temporal.connection import temporal_client
 from perdure.temporal.contracts import TaskStart
 from perdure.temporal.in_hand import Board, InHand
+from perdure.temporal.settings import RemoteSettings
 from perdure.temporal.tasks import TaskClient
 from perdure.temporal.worker import WorkerPart, running_worker
 
@@ -171,7 +172,11 @@ async def opened(agent: Agent, where: Settings, member: Member | None, drain_s: 
         if member is not None:
             live = agent.live(store, member.identity, now_ms)
             stack.push_async_callback(_close_model, live.model, agent.model)
-            activities = TaskActivities(store, {agent.id: live}, member.identity, now_ms, store.drafts.say)
+            ours = not isinstance(where.temporal, RemoteSettings)
+            beat_every_s = limits.HEARTBEAT_EVERY_S if ours else limits.HEARTBEAT_THROTTLE_S
+            activities = TaskActivities(
+                store, {agent.id: live}, member.identity, now_ms, store.drafts.say, beat_every_s
+            )
             noting = () if member.board is None else (InHand(member.board),)
             working = running_worker(
                 client, queue, activities, member.identity, drain_s, part=member.part, interceptors=noting

@@ -156,7 +156,8 @@ DRAIN_S = 25.0
 """How long a worker that was asked to end lets begun calls finish: under the 30 s that most supervisors allow."""
 
 HEARTBEAT_THROTTLE_S = 1.0
-"""Cancellation rides on heartbeats, which the SDK would hold back for up to 80 % of their timeout."""
+"""On a server that is not ours a stop rides on heartbeats: calls beat so often there, and the SDK, which would hold
+heartbeats back for up to 80 % of their timeout, lets them pass. A call that takes less has none."""
 
 # --- slots of one worker process --------------------------------------------------------------------------------
 WORKFLOW_TASKS_AT_ONCE_MAX = 8

@@ -44,7 +44,11 @@ class LiveAgent:
 
 
 class TaskActivities:
-    """The activities of tasks, over one store and the agents that this worker serves."""
+    """The activities of tasks, over one store and the agents that this worker serves.
+
+    `beat_every_s`: how often a call that is under way says so. On a server that tells a worker of a stop by itself it
+    only shows that the worker lives; on any other the answer to it is how a call hears of its stop.
+    """
 
     def __init__(
         self,
@@ -53,12 +57,14 @@ class TaskActivities:
         worker: str,
         now_ms: Callable[[], int],
         on_delta: Callable[[str, int, int, str], None] = lambda task, turn, attempt, text: None,
+        beat_every_s: float = HEARTBEAT_EVERY_S,
     ) -> None:
         self._store = store
         self._agents = agents
         self._worker = worker
         self._now_ms = now_ms
         self._on_delta = on_delta
+        self._beat_every_s = beat_every_s
         self._references = References(store)
         self._calls: dict[tuple[str, str], tuple[ToolCall, ...]] = {}
 
@@ -205,8 +211,8 @@ class TaskActivities:
 
     @contextlib.asynccontextmanager
     async def _edge(self, effect: EffectClass | None, heartbeat_timeout_s: float) -> AsyncIterator[None]:
-        """Heartbeat thrice within the timeout while the body runs, and classify whatever it raises."""
-        beating = _Beating(min(HEARTBEAT_EVERY_S, heartbeat_timeout_s / 3))
+        """Heartbeat thrice within the timeout at least while the body runs, and classify whatever it raises."""
+        beating = _Beating(min(self._beat_every_s, heartbeat_timeout_s / 3))
         try:
             yield
         except asyncio.CancelledError as error:
