@@ -74,7 +74,8 @@ class Sending:
         message = await taken_in(request.message, self._app.store)
         if key is not None and await self._app.store.task(task_id) is not None:
             return await self._again(task_id, named, message, caller)
-        start = self._app.start_of(message, task_id, context_id, caller.principal)
+        earlier = await self._app.ended_in(named, caller.principal)
+        start = self._app.start_of(message, task_id, context_id, caller.principal, earlier)
         try:
             await self._app.client.start(start)
         except InvalidInput:

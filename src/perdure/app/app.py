@@ -76,6 +76,8 @@ class App:
     ) -> Task:
         """Start a task with its first message. When this returns the task is durable, also with no worker up (P1).
 
+        In a context that is there already the model is told what was said in those tasks of it that have ended by now.
+
         Raises:
             InvalidInput: The text is empty or too large, or the task id exists; nothing was changed.
             Unavailable: Temporal or the store does not answer.
@@ -84,18 +86,28 @@ class App:
             # Temporal may have forgotten the id; a task that it starts again is refused by the store (P5), unheard.
             raise InvalidInput("task_id", f"{task_id!r} exists already; choose another id")
         message = await new_message(self.store, text, message_id)
-        start = self.start_of(message, task_id or new_id("t"), context_id or new_id("c"), principal)
+        earlier = await self.ended_in(context_id, principal)
+        start = self.start_of(message, task_id or new_id("t"), context_id or new_id("c"), principal, earlier)
         await self.client.start(start)
         return self.task(start.task_id)
 
-    def start_of(self, message: Message, task_id: str, context_id: str, principal: str) -> TaskStart:
-        """Return what a task of this agent is started with."""
+    async def ended_in(self, context_id: str | None, principal: str) -> tuple[str, ...]:
+        """Return the tasks of a context that a task which starts in it now will see; none of a new one."""
+        if not context_id:
+            return ()
+        return await self.store.ended_tasks(context_id, principal, self.agent.id, limits.CONTEXT_TASKS_MAX)
+
+    def start_of(
+        self, message: Message, task_id: str, context_id: str, principal: str, earlier: tuple[str, ...] = ()
+    ) -> TaskStart:
+        """Return what a task of this agent is started with; it sees the `earlier` tasks of its context."""
         return TaskStart(
             task_id=task_id,
             context_id=context_id,
             principal=principal,
             agent=self.agent.spec(),
             messages=(message,),
+            earlier=earlier,
         )
 
     def asgi(self, url: str, *, middleware: "Sequence[Middleware]" = (), offer: Offer | None = None) -> "Starlette":

@@ -26,6 +26,7 @@ from perdure.core.limits import (
     STORE_WRITE_HEARTBEAT_TIMEOUT_S,
 )
 from perdure.core.ports import Execution, ModelPort, ModelRequest, RecordedReply, Store, ToolExecutor, ToolSchema
+from perdure.temporal.contexts import Contexts
 from perdure.temporal.contracts import ModelInput, ModelOutput, ToolInput, WriteInput, WriteOutput
 from perdure.temporal.failures import as_application_error, classify
 from perdure.temporal.references import References
@@ -66,6 +67,7 @@ class TaskActivities:
         self._on_delta = on_delta
         self._beat_every_s = beat_every_s
         self._references = References(store)
+        self._contexts = Contexts(store)
         self._calls: dict[tuple[str, str], tuple[ToolCall, ...]] = {}
 
     def calls(self) -> list[Callable[..., object]]:
@@ -122,7 +124,8 @@ class TaskActivities:
                 recorded = begun
             else:
                 faults.reach("model.started", task_id)
-                transcript = await self._references.informed(task_id, begun)
+                earlier = await self._contexts.before(task_id)
+                transcript = (*earlier, *await self._references.informed(task_id, begun))
                 request = ModelRequest(
                     task_id=task_id,
                     turn=command.turn,

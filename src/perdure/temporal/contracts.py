@@ -39,7 +39,8 @@ class Carried(Frozen):
 class TaskStart(Frozen):
     """A task's start. The first message travels here, so that a durable start is a durable message (P1).
 
-    Everything that the workflow decides by is recorded here; workers may change under a running task.
+    Everything that the workflow decides by is recorded here; workers may change under a running task. `earlier` are the
+    tasks of its context that had ended by then.
     """
 
     schema_version: Literal[1] = 1
@@ -48,6 +49,7 @@ class TaskStart(Frozen):
     principal: str = ""
     agent: AgentSpec
     messages: tuple[Message, ...] = ()
+    earlier: tuple[str, ...] = ()
     history_events_max: int = Field(default=limits.HISTORY_EVENTS_MAX, ge=1)
     carried: Carried | None = None
 

@@ -87,7 +87,7 @@ class TaskWorkflow:
         if carried is not None:
             self._todo.extend(outstanding(self._state))
             return
-        self._apply(events.Created(at_ms=now_ms()))
+        self._apply(events.Created(at_ms=now_ms(), earlier=start.earlier))
         for message in start.messages:
             self._take(InboxItem(message=message))
 

@@ -1,5 +1,7 @@
 """Messages and requests from outside: admission, moves, withdrawals, stop and cancel (rules R1 to R6, R9 to R11)."""
 
+from pydantic import JsonValue
+
 from perdure.core import events, limits
 from perdure.core.commands import Fence, StopFlights, StoreMessage
 from perdure.core.content import Lane
@@ -39,7 +41,12 @@ def created(draft: Draft, event: events.Created) -> None:
     state = draft.state
     if state.last_number > 0:
         raise IllegalEvent(f"P5: task {state.task_id} was created already")
-    draft.log("task.created", context_id=state.context_id, agent=state.agent.agent_id, version=state.agent.version)
+    about: dict[str, JsonValue] = {
+        "context_id": state.context_id,
+        "agent": state.agent.agent_id,
+        "version": state.agent.version,
+    }
+    draft.log_row("task.created", about | ({"earlier": list(event.earlier)} if event.earlier else {}))
     draft.log("task.status", state=state.status, reason="", message="")
 
 
