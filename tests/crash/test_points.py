@@ -26,9 +26,12 @@ ELSEWHERE = {
     "tool.checked",
     "tool.key_closed",
     "store.committed",
+    "stop.recorded",
+    "message.changed",
     *(point for point in POINTS if point.startswith(("send.", "push."))),
 }
-"""Points that no first death reaches, one that is no task's own (`test_commits.py`), and a server's (`tests/a2a`)."""
+"""Points that no first death reaches, one that is no task's own (`test_commits.py`), those that need somebody who stops
+or thinks again (`tests/races`), and a server's (`tests/a2a`)."""
 
 ONCE = dict.fromkeys((point for point in POINTS if point not in ELSEWHERE), CLASSES)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from perdure.core.errors import Fenced
+from perdure.core.pushes import Lease, PushConfig
 from perdure.store import SqlStore
 from tests.store.building import batch, header, message, new_task, reply, request, row, status, tool_entry
 
@@ -23,6 +24,8 @@ def _effect(turn: int, attempt: int = 1) -> Change:
 
 
 TASK, NOTHING, BOTH = {"one"}, set[str](), {"one", "context"}
+
+PUSH = PushConfig(task_id="one", config_id="mine", key_id="key-1", sealed=b"sealed")
 
 CHANGES: list[tuple[str, Change, set[str]]] = [
     ("a row", lambda store: store.write(batch("one", row(2)), 900), TASK),
@@ -58,7 +61,13 @@ CHANGES: list[tuple[str, Change, set[str]]] = [
         TASK,
     ),
     ("the header again", lambda store: store.write(batch("one", header=header("one")), 900), NOTHING),
+    ("its context again", lambda store: store.claim_context("context", "ada", 900), NOTHING),
+    ("a context without tasks", lambda store: store.claim_context("unseen", "ada", 900), NOTHING),
+    ("a look at what has ended", lambda store: store.ended_tasks("context", "ada", "shop", 9), NOTHING),
     ("a blob", lambda store: store.put_blob(b"bytes", "image/png"), NOTHING),
+    ("a push configuration", lambda store: store.pushes.save(PUSH, header("one"), None, 900), TASK),
+    ("a beat of who delivers", lambda store: store.pushes.beat("key-1", "w", Lease()), NOTHING),
+    ("its end", lambda store: store.pushes.delete("one", "mine", 900), TASK),
     ("a new task in its context", new_task, {"context"}),
     ("a new task elsewhere", lambda store: new_task(store, "elsewhere"), NOTHING),
     ("an early clock", lambda store: store.write(batch("one", row(4)), 5), TASK),
@@ -115,3 +124,17 @@ async def test_lists_are_ordered_by_revision_and_paged(store: SqlStore) -> None:
     assert [context.revision for context in contexts] == [4, 5]
     assert [context.context_id for context in await store.contexts(1)] == ["context-1"]
     assert await store.task("nowhere") is None
+
+
+async def test_the_ended_tasks_of_a_context_are_listed_by_revision(store: SqlStore) -> None:
+    """By the order of their latest change, whatever clocks say; open ones and others' are left out."""
+    for at_ms, task_id in ((900, "first"), (800, "second"), (700, "third"), (600, "open")):
+        await store.write(batch(task_id, row(1), header=header(task_id)), at_ms)
+    for task_id in ("second", "first", "third"):
+        await store.write(batch(task_id, status(2, "completed")), 500)
+    await store.write(batch("gap", row(1), status(3, "completed"), header=header("gap")), 500)
+    await store.write(batch("theirs", status(1, "completed"), header=header("theirs", "other", "bob")), 500)
+    assert await store.ended_tasks("context", "ada", "shop", 9) == ("second", "first", "third")
+    assert await store.ended_tasks("context", "ada", "shop", 2) == ("first", "third")
+    assert await store.ended_tasks("context", "bob", "shop", 9) == ()
+    assert await store.ended_tasks("context", "ada", "another agent", 9) == ()

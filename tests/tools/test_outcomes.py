@@ -146,6 +146,8 @@ async def is_stopped(bench: Bench, place: Path, store_url: str, moment: str, che
     running.cancel()
     if moment == "after_done":
         point.release.set()
+        assert (await soon(running)).outcome == "result"
+        return over
     with pytest.raises(asyncio.CancelledError):
         await soon(running)
     return over

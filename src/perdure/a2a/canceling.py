@@ -23,7 +23,7 @@ async def canceled(app: App, streams: Streams, found: Found) -> TaskView:
     if found.terminal:
         raise _ended(found, found.state)
     try:
-        recorded = await app.client.cancel(found.header.task_id)
+        recorded = await app.inboxes.cancel(found.header.task_id)
     except TaskClosed as error:
         raise _ended(found, error.problem) from error
     view = await streams.as_of(found, recorded.number)

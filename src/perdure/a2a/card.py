@@ -44,7 +44,12 @@ def agent_card(agent: Agent, url: str, offer: Offer) -> AgentCard:
             push_notifications=offer.push_notifications,
             extended_agent_card=offer.extended_card,
             extensions=[
-                AgentExtension(uri=extension.URI, description=extension.DESCRIPTION, required=False),
+                AgentExtension(
+                    uri=extension.URI,
+                    description=extension.DESCRIPTION,
+                    required=False,
+                    params=extension.parameters(),
+                ),
                 *(AgentExtension(uri=uri, required=True) for uri in offer.requires),
             ],
         ),

@@ -22,6 +22,18 @@ In a message's metadata a client may put, under the URI:
 - `lane`: `steer` or `queue`, of a follow-up;
 - `helpId`: which open question the message answers, when there are several;
 - `sharedWith`: of a first message, the principals that may see its task too (`sharing.py`).
+
+The extension has operations of its own (`lanes.py` says what each does), which the card names in its parameters:
+
+| | JSON-RPC method | HTTP+JSON |
+| --- | --- | --- |
+| stop the run | `perdure.StopTask` | `POST /tasks/{id}:stop` |
+| push a message ahead | `perdure.SteerMessage` | `POST /tasks/{id}/messages/{messageId}:steer` |
+| take a message back | `perdure.WithdrawMessage` | `POST /tasks/{id}/messages/{messageId}:withdraw` |
+| see what waits | `perdure.GetInbox` | `GET /tasks/{id}/inbox` |
+
+On gRPC they are the service `perdure.a2a.v1.Lanes` (`StopTask` and so on). The prefix keeps clear of names that a later
+A2A may take. `lane` of a message says where it goes when it is sent: `steer` is the default while a run is open.
 """
 
 from typing import Final
@@ -32,6 +44,23 @@ from pydantic import JsonValue
 
 URI: Final = "urn:perdure:a2a:events:v1"
 DESCRIPTION: Final = "Events are numbered without a gap, as SSE id too; Last-Event-ID goes on after any of them."
+
+PREFIX: Final = "perdure."
+STOP: Final = f"{PREFIX}StopTask"
+STEER: Final = f"{PREFIX}SteerMessage"
+WITHDRAW: Final = f"{PREFIX}WithdrawMessage"
+INBOX: Final = f"{PREFIX}GetInbox"
+
+SERVICE: Final = "perdure.a2a.v1.Lanes"
+"""On gRPC; the methods are the names without their prefix."""
+
+PATHS: Final = {
+    STOP: ("POST", "/tasks/{id}:stop"),
+    STEER: ("POST", "/tasks/{id}/messages/{messageId}:steer"),
+    WITHDRAW: ("POST", "/tasks/{id}/messages/{messageId}:withdraw"),
+    INBOX: ("GET", "/tasks/{id}/inbox"),
+}
+"""Each operation's verb and path on HTTP+JSON."""
 
 TOLD: Final = frozenset(
     {
@@ -50,6 +79,17 @@ TOLD: Final = frozenset(
     }
 )
 """Fields of an event's data that a client is told. A tool's name is; what it is called with and answers is not."""
+
+
+def parameters() -> Struct:
+    """Return what the card says of the extension beside its URI: the names of its operations, and where they are."""
+    operations: list[JsonValue] = [
+        {"method": name, "http": f"{verb} {path}", "rpc": f"{SERVICE}/{name.removeprefix(PREFIX)}"}
+        for name, (verb, path) in PATHS.items()
+    ]
+    found = Struct()
+    found.update({"operations": operations})
+    return found
 
 
 def told(data: dict[str, JsonValue]) -> dict[str, JsonValue]:

@@ -34,6 +34,8 @@ from perdure.a2a.card import agent_card
 from perdure.a2a.entrance import Entrance
 from perdure.a2a.errors import RETRY_AFTER_S, ServiceUnavailableError
 from perdure.a2a.handler import FrontDoor
+from perdure.a2a.lanes import Lanes
+from perdure.a2a.lanes_rpc import add_lanes
 from perdure.a2a.push import pushing
 from perdure.a2a.refusals import RefusedError
 from perdure.a2a.rpc_gate import PRINCIPAL, RpcGate
@@ -139,6 +141,7 @@ class GrpcDoor:
         builder = CallerFromMetadata(versions_of(offer))
         register: Any = a2a_pb2_grpc.add_A2AServiceServicer_to_server
         register(_Servicer(door, builder), self._server)
+        add_lanes(self._server, Lanes(app), builder, _abort)
         if offer.v0_3:
             register = a2a_v0_3_pb2_grpc.add_A2AServiceServicer_to_server
             register(_Servicer03(door, builder), self._server)

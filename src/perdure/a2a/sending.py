@@ -75,7 +75,9 @@ class Sending:
         message = await taken_in(request.message, self._app.store)
         if key is not None and await self._app.store.task(task_id) is not None:
             return await self._again(task_id, named, message, caller)
-        start = self._app.start_of(message, task_id, context_id, caller.principal, shared_with(request, caller))
+        earlier = await self._app.ended_in(named, caller.principal)
+        shared = shared_with(request, caller)
+        start = self._app.start_of(message, task_id, context_id, caller.principal, shared_with=shared, earlier=earlier)
         try:
             await self._app.client.start(start)
         except InvalidInput:

@@ -21,6 +21,8 @@ from perdure.a2a.caller import CallerContextBuilder, versions_of
 from perdure.a2a.card import agent_card
 from perdure.a2a.entrance import Entrance
 from perdure.a2a.handler import FrontDoor
+from perdure.a2a.lanes import Lanes
+from perdure.a2a.lanes_http import with_lanes
 from perdure.a2a.push import pushing
 from perdure.a2a.wire import dated, framed
 from perdure.app.app import App
@@ -50,7 +52,11 @@ def asgi(app: App, url: str, *, middleware: Sequence[Middleware] = (), offer: Of
         routes=[
             *entrance.routes,
             *dated(create_agent_card_routes(card, cache_control=CARD_CACHE), now_ms()),
-            *framed(create_jsonrpc_routes(door, "/", builder, enable_v0_3_compat=offer.v0_3)),
+            *framed(
+                with_lanes(
+                    create_jsonrpc_routes(door, "/", builder, enable_v0_3_compat=offer.v0_3), Lanes(app), builder
+                )
+            ),
             *framed(create_rest_routes(door, builder, enable_v0_3_compat=offer.v0_3)),
         ],
         middleware=[*middleware, entrance.gate],

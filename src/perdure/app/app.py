@@ -28,6 +28,7 @@ from perdure.temporal.activities import TaskActivities
 from perdure.temporal.connection import temporal_client
 from perdure.temporal.contracts import TaskStart
 from perdure.temporal.in_hand import Board, InHand
+from perdure.temporal.settings import RemoteSettings
 from perdure.temporal.tasks import TaskClient
 from perdure.temporal.worker import WorkerPart, running_worker
 
@@ -60,7 +61,7 @@ class App:
         self.client = client
         """Temporal's side of tasks."""
         self.inboxes = Inboxes(client)
-        """Messages on their way to tasks that exist."""
+        """What is asked of tasks that exist, on its way to them."""
         self.companions = Companions()
         """What goes on beside the app until it closes."""
 
@@ -75,6 +76,8 @@ class App:
     ) -> Task:
         """Start a task with its first message. When this returns the task is durable, also with no worker up (P1).
 
+        In a context that is there already the model is told what was said in those tasks of it that have ended by now.
+
         Raises:
             InvalidInput: The text is empty or too large, or the task id exists; nothing was changed.
             Unavailable: Temporal or the store does not answer.
@@ -83,14 +86,31 @@ class App:
             # Temporal may have forgotten the id; a task that it starts again is refused by the store (P5), unheard.
             raise InvalidInput("task_id", f"{task_id!r} exists already; choose another id")
         message = await new_message(self.store, text, message_id)
-        start = self.start_of(message, task_id or new_id("t"), context_id or new_id("c"), principal)
+        earlier = await self.ended_in(context_id, principal)
+        start = self.start_of(message, task_id or new_id("t"), context_id or new_id("c"), principal, earlier=earlier)
         await self.client.start(start)
         return self.task(start.task_id)
 
+    async def ended_in(self, context_id: str | None, principal: str) -> tuple[str, ...]:
+        """Return the tasks of a context that a task which starts in it now will see; none of a new one."""
+        if not context_id:
+            return ()
+        return await self.store.ended_tasks(context_id, principal, self.agent.id, limits.CONTEXT_TASKS_MAX)
+
     def start_of(
-        self, message: Message, task_id: str, context_id: str, principal: str, shared_with: tuple[str, ...] = ()
+        self,
+        message: Message,
+        task_id: str,
+        context_id: str,
+        principal: str,
+        *,
+        shared_with: tuple[str, ...] = (),
+        earlier: tuple[str, ...] = (),
     ) -> TaskStart:
-        """Return what a task of this agent is started with; those that it is `shared_with` may see it."""
+        """Return what a task of this agent is started with.
+
+        Those that it is `shared_with` may see it; it sees the `earlier` tasks of its context.
+        """
         return TaskStart(
             task_id=task_id,
             context_id=context_id,
@@ -98,6 +118,7 @@ class App:
             agent=self.agent.spec(),
             messages=(message,),
             shared_with=shared_with,
+            earlier=earlier,
         )
 
     def asgi(self, url: str, *, middleware: "Sequence[Middleware]" = (), offer: Offer | None = None) -> "Starlette":
@@ -114,7 +135,7 @@ class App:
 
     def task(self, task_id: str) -> Task:
         """Return a handle on a task, which need not exist yet."""
-        return Task(task_id, self.store, self.client)
+        return Task(task_id, self.store, self.client, self.inboxes)
 
     async def find(self, task_id: str) -> Task:
         """Return a handle on a task that exists; raises `TaskNotFound`."""
@@ -183,7 +204,11 @@ async def opened(agent: Agent, where: Settings, member: Member | None, drain_s: 
             live = agent.live(store, member.identity, now_ms)
             for model, given in zip((live.model, *live.fallbacks), agent.models, strict=True):
                 stack.push_async_callback(_close_model, model, given)
-            activities = TaskActivities(store, {agent.id: live}, member.identity, now_ms, store.drafts.say)
+            ours = not isinstance(where.temporal, RemoteSettings)
+            beat_every_s = limits.HEARTBEAT_EVERY_S if ours else limits.HEARTBEAT_THROTTLE_S
+            activities = TaskActivities(
+                store, {agent.id: live}, member.identity, now_ms, store.drafts.say, beat_every_s
+            )
             noting = () if member.board is None else (InHand(member.board),)
             working = running_worker(
                 client, queue, activities, member.identity, drain_s, part=member.part, interceptors=noting

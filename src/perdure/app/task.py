@@ -1,13 +1,16 @@
-"""A handle on one task: send, follow, answer, stop, result."""
+"""A handle on one task: send, push ahead, take back, follow, answer, stop, result."""
 
 from collections.abc import AsyncIterator
 
 from perdure.app.events import TaskEvent
+from perdure.app.inboxes import Inboxes
 from perdure.app.messages import new_message
+from perdure.core import limits
 from perdure.core.content import Lane, ModelEntry
 from perdure.core.errors import OutcomeUnknown, RunFailed, TaskClosed, TaskNotFound
+from perdure.core.inbox import Inbox, inbox_of
 from perdure.core.ports import Store, TaskRow
-from perdure.core.state import TERMINAL
+from perdure.core.state import TERMINAL, TaskState
 from perdure.temporal.contracts import InboxItem, Monitor
 from perdure.temporal.tasks import TaskClient
 
@@ -15,16 +18,19 @@ from perdure.temporal.tasks import TaskClient
 class Task:
     """One task. Holds nothing but its id: any process may have a handle on it at any time."""
 
-    def __init__(self, task_id: str, store: Store, client: TaskClient) -> None:
+    def __init__(self, task_id: str, store: Store, client: TaskClient, inboxes: Inboxes | None = None) -> None:
+        """Make a handle; `inboxes` are those of this process, which send what waits as one batch."""
         self.id = task_id
         self._store = store
         self._client = client
+        self._inboxes = inboxes or Inboxes(client)
 
     async def send(self, text: str, *, message_id: str | None = None, lane: Lane | None = None) -> int:
         """Send a further message; return its number. Durable when this returns (P1).
 
-        `lane` None lets it join an open run at its next turn (`steer`), or open one. The same `message_id` again
-        changes nothing and returns the same number.
+        `lane` "steer" lets it join the run at its next turn, "queue" lets it wait until what came before is answered.
+        None is `steer` while a run is open, else `queue`. The same `message_id` again changes nothing and returns the
+        same number.
 
         Raises:
             TaskClosed: The task is terminal.
@@ -36,8 +42,42 @@ class Task:
         if row is not None and row.state in TERMINAL:
             raise TaskClosed(self.id, row.state)
         message = await new_message(self._store, text, message_id)
-        receipt = await self._client.send(self.id, InboxItem(message=message, lane=lane))
+        receipt = await self._inboxes.send(self.id, InboxItem(message=message, lane=lane))
         return receipt.number or 0
+
+    async def steer(self, message_id: str) -> int:
+        """Push a message that waits ahead: it joins the run at its next turn, or opens one. Return the move's number.
+
+        It works on a parked message, and on one that is in that lane already (R5).
+
+        Raises:
+            MessageNotWaiting: It was acted on or taken back, or never came.
+            TaskClosed: The task is terminal.
+            Unavailable: No worker answered; asking again does no harm.
+        """
+        return (await self._inboxes.steer(self.id, message_id)).number
+
+    async def withdraw(self, message_id: str) -> int:
+        """Take back a message that waits (R6): it is never acted on. Return the number of that event.
+
+        Raises:
+            MessageNotWaiting: It was acted on or taken back already, or never came.
+            TaskClosed: The task is terminal; its last event lists what it did not act on.
+            Unavailable: No worker answered; it may have been taken back all the same.
+        """
+        return (await self._inboxes.withdraw(self.id, message_id)).number
+
+    async def inbox(self) -> Inbox:
+        """Return what waits, each with its lane and numbers: what may run, and what is parked (R2).
+
+        It is read from the store, needs no worker, and holds what was acknowledged before. Raises `TaskNotFound`.
+        """
+        row = await self.row()
+        inbox = Inbox() if row.snapshot is None else inbox_of(TaskState.model_validate(row.snapshot))
+        while page := await self._store.events_after(self.id, inbox.number, limits.EVENTS_PER_PAGE_MAX):
+            for stored in page:
+                inbox = inbox.after(stored.event)
+        return inbox
 
     async def events(self, after: int = 0) -> AsyncIterator[TaskEvent]:
         """Yield the events after that number, then what follows, until the task's terminal state (P6)."""
@@ -46,15 +86,18 @@ class Task:
 
     async def answer(self, help_id: str, text: str) -> None:
         """Answer a help request. Raises `InvalidInput` when it is not open (any more)."""
-        await self._client.answer(self.id, help_id, text)
+        await self._inboxes.answer(self.id, help_id, text)
 
     async def stop(self) -> bool:
-        """Stop the run; when this returns no model or tool call of it begins (P9). False when nothing ran."""
-        return (await self._client.stop(self.id)).recorded
+        """Stop the run; when this returns no model or tool call of it begins (P9). False when nothing ran.
+
+        What waits is parked: it goes on with the next message, or when it is pushed ahead (`steer`).
+        """
+        return (await self._inboxes.stop(self.id)).recorded
 
     async def cancel(self) -> None:
         """Cancel the task for good."""
-        await self._client.cancel(self.id)
+        await self._inboxes.cancel(self.id)
 
     async def monitor(self) -> Monitor:
         """Return what the task has under way; needs a live worker."""

@@ -22,6 +22,7 @@ from perdure.cli.tables import Doubts, counts, print_attempts, print_effects
 from perdure.cli.timeline import elapsed, one_line, timeline_line
 from perdure.core.attempts import AttemptRow
 from perdure.core.errors import TaskNotFound, Unavailable
+from perdure.core.inbox import Inbox
 from perdure.core.state import TERMINAL
 from perdure.temporal.connection import temporal_client
 from perdure.temporal.history import TaskHistory, read_history
@@ -56,6 +57,14 @@ class _Shown:
     waits: tuple[Waiting, ...]
     sources: str
     diverged: str = ""
+
+    @property
+    def inbox(self) -> Inbox:
+        """What waits in the task, by its log."""
+        inbox = Inbox()
+        for row in self.log.rows:
+            inbox = inbox.after(row)
+        return inbox
 
 
 async def _shown(settings: Settings, task_id: str) -> _Shown:
@@ -109,6 +118,8 @@ def _print(shown: _Shown, at_ms: int) -> None:
         print(f"state    {state.upper()}{why} for {_span(at_ms - changed_ms)}")
     for wait in shown.waits:
         print(f"waits    {_wait_text(wait, at_ms)}")
+    for each in shown.inbox.messages:
+        print(f"inbox    {each.message_id} ({each.lane}, {'runnable' if each.runnable else 'parked'}, {each.tail})")
     if not shown.waits:
         print("waits    for nothing")
     elif shown.sources == "store":
@@ -164,6 +175,7 @@ def _object(shown: _Shown) -> dict[str, Any]:
         },
         "sources": shown.sources,
         "diverged": shown.diverged,
+        "inbox": [each.model_dump(mode="json") for each in shown.inbox.messages],
         "waits": [wait.model_dump(mode="json") for wait in shown.waits],
         "events": [event_object(event) for event in shown.log.events],
         "attempts": [attempt.model_dump(mode="json") for attempt in shown.attempts],

@@ -4,6 +4,7 @@
     ├── InvalidInput            what was given is wrong; nothing was changed            (caller, no retry)
     │   ├── ConfigurationError  settings, agents, tools: names the key and the fix      (caller, no retry)
     │   ├── MessageConflict     the same message id with other content (P1)             (caller, no retry)
+    │   ├── MessageNotWaiting   the message was acted on, taken back, or never came     (caller, no retry)
     │   ├── TaskNotFound        no such task in this store                              (caller, no retry)
     │   └── TaskClosed          the task is terminal (P5)                               (caller, no retry)
     ├── Unavailable             nothing was decided; the same request may succeed later (us, retry)
@@ -56,6 +57,15 @@ class MessageConflict(InvalidInput):
 
     def __init__(self, message_id: str) -> None:
         super().__init__("message_id", f"{message_id!r} was used before with other content; use a new id")
+
+
+class MessageNotWaiting(InvalidInput):
+    """A message that was to be moved or taken back does not wait: it was acted on, taken back, or is unknown here."""
+
+    code = "message_not_waiting"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__("message_id", problem)
 
 
 class TaskNotFound(InvalidInput):

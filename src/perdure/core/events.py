@@ -18,7 +18,9 @@ class Event(Frozen):
 
 
 class Created(Event):
-    """The task exists."""
+    """The task exists. `earlier` are the tasks of its context that had ended then, in their order: it sees those."""
+
+    earlier: tuple[str, ...] = ()
 
 
 class Admitted(Event):

@@ -32,6 +32,8 @@ POINTS: dict[str, str] = {
     "model.recorded": "the answer is in the store, and the workflow was not told",
     "run.promoted": "a message came into the run, and the workflow task that did it is not complete",
     "run.ending": "the run's end is decided, and the workflow task that did it is not complete",
+    "stop.recorded": "a stop is recorded, and the workflow task that did it is not complete",
+    "message.changed": "a waiting message was moved or taken back, and the workflow task that did it is not complete",
     "intake.before": "a message's rows have arrived at a worker, and are not in the store",
     "intake.after": "a message's rows are in the store, and the workflow was not told",
     "emit_event.before": "rows have arrived at a worker, and are not in the store",

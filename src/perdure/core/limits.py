@@ -59,6 +59,19 @@ REFERENCE_EVENTS_PER_READ = 50
 REFERENCES_KEPT_MAX = 200
 """Referenced tasks whose outcome a worker remembers, REFERENCE_BYTES_MAX each: an outcome never changes."""
 
+CONTEXT_TASKS_MAX = 8
+CONTEXT_BYTES_MAX = 32 * KIB
+CONTEXT_TEXT_BYTES_MAX = 8 * KIB
+"""Ended tasks of its context that a task sees, the latest; what is said of all of them, and in one piece of them: the
+model reads it in every turn."""
+
+CONTEXT_EVENTS_PER_READ = 200
+CONTEXT_EVENTS_MAX = 2_000
+"""Events of one ended task that are looked through for what was said in it, from its end: some two hundred turns."""
+
+CONTEXTS_KEPT_MAX = 200
+"""Tasks of which a worker remembers what they see of their context; CONTEXT_BYTES_MAX each at most, and mostly none."""
+
 # --- queues -----------------------------------------------------------------------------------------------------
 INBOX_PENDING_MAX = 256
 """Messages waiting in one task. A sender who is further ahead than this is in a loop."""
@@ -138,6 +151,14 @@ RETURN_WITHIN_S = 3.0
 ACKNOWLEDGE_WITHIN_S = 10.0
 """A handler whose write takes longer says so (retry later); what it admitted stays admitted."""
 
+ROLLING_S = 3.0
+"""How long somebody who asks waits for a task to continue in a new history, which takes milliseconds unless the store
+fails."""
+
+SHOWN_WITHIN_S = 0.25
+"""A move, a withdrawal or an answer is acknowledged when its row can be read, so that whoever asked finds it there; at
+the latest after this, since Temporal has it. A row that rides with a model call is confirmed by its return."""
+
 SETTLE_S = 5.0
 """Wait before a tool's check: recovery can be faster than a request that is still on its way."""
 
@@ -148,7 +169,8 @@ DRAIN_S = 25.0
 """How long a worker that was asked to end lets begun calls finish: under the 30 s that most supervisors allow."""
 
 HEARTBEAT_THROTTLE_S = 1.0
-"""Cancellation rides on heartbeats, which the SDK would hold back for up to 80 % of their timeout."""
+"""On a server that is not ours a stop rides on heartbeats: calls beat so often there, and the SDK, which would hold
+heartbeats back for up to 80 % of their timeout, lets them pass. A call that takes less has none."""
 
 # --- slots of one worker process --------------------------------------------------------------------------------
 WORKFLOW_TASKS_AT_ONCE_MAX = 8
@@ -227,6 +249,13 @@ HISTORY_EVENTS_MAX = 2_000
 HISTORY_BYTES_MAX = 20 * KIB * KIB
 """Above this a task takes in no message until it has continued as new; Temporal ends a workflow at 50 MiB, and what a
 batch brings (below 2 MiB) is in the history a second time when it is stored."""
+
+HISTORY_EVENTS_TAKEN_MAX = 30_000
+"""Events of one history above which a task takes in no message until it has continued as new: Temporal ends a workflow
+at 51,200, and a stop, a cancel and an answer must still fit."""
+
+OPERATIONS_ANSWERED_MAX = 16
+"""Answers to operations that came by signal, kept until who asked has fetched them: within milliseconds, one each."""
 
 EVENTS_PER_WRITE_MAX = 200
 """Rows in one batch: at under 400 bytes each they stay well below Temporal's payload warning."""

@@ -364,6 +364,10 @@ class Store(KeyStore, PushKeeper, DraftKeeper, Protocol):
         """Return contexts, the one with the newest task first."""
         ...
 
+    async def ended_tasks(self, context_id: str, principal: str, agent_id: str, limit: int) -> tuple[str, ...]:
+        """Return the ids of the latest tasks of a context that have ended, the one that changed last at the end."""
+        ...
+
     async def claim_context(self, context_id: str, principal: str, at_ms: int) -> None:
         """Keep a context for a principal; raises `InvalidInput` where it is another's. One without tasks is unseen."""
         ...

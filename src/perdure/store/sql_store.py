@@ -34,7 +34,7 @@ from perdure.store.drafts import Drafts
 from perdure.store.log_rows import check_batch, write_batch
 from perdure.store.message_rows import read_admission
 from perdure.store.push_rows import PushRows
-from perdure.store.task_lists import find_tasks
+from perdure.store.task_lists import ended_tasks, find_tasks
 from perdure.store.task_rows import claim_context, sync_point, task_write
 from perdure.store.transcripts import Prefix, TranscriptCache, read_prefix
 from perdure.store.watcher import Watcher
@@ -274,6 +274,12 @@ class SqlStore:
     async def find_tasks(self, query: TaskQuery) -> TaskPage:
         """Return a page of the tasks that a principal sees."""
         return await self._backend.read(lambda connection: find_tasks(connection, query))
+
+    async def ended_tasks(self, context_id: str, principal: str, agent_id: str, limit: int) -> tuple[str, ...]:
+        """Return the ids of the latest tasks of a context that have ended, the one that changed last at the end."""
+        return await self._backend.read(
+            lambda connection: ended_tasks(connection, context_id, principal, agent_id, limit)
+        )
 
     async def contexts(self, limit: int) -> tuple[ContextRow, ...]:
         """Return contexts, the one with the latest changed task first."""

@@ -1,7 +1,8 @@
 """The list of tasks that a client sees: by the time of their latest status, which A2A asks for (3.1.4).
 
 The order is by that time and then by id, and a page goes on after the pair that ended the one before. So no page shows
-a task twice, unless its status moved meanwhile: then it is at the front again. Other lists are by revision.
+a task twice, unless its status moved meanwhile: then it is at the front again. Other lists are by revision, so is that
+of a context's ended tasks.
 """
 
 from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
@@ -21,6 +22,20 @@ def find_tasks(connection: Connection, query: TaskQuery) -> TaskPage:
     page = select(tasks).where(*wanted, *_past(query.before))
     page = page.order_by(tasks.c.status_at_ms.desc(), tasks.c.task_id.desc()).limit(query.limit)
     return TaskPage(rows=tuple(task_row(row, None) for row in connection.execute(page).mappings()), total=total)
+
+
+def ended_tasks(connection: Connection, context_id: str, principal: str, agent_id: str, limit: int) -> tuple[str, ...]:
+    """Return the ids of the latest tasks of a context that have ended, in the order of their latest change."""
+    for field, value in (("context_id", context_id), ("principal", principal), ("agent_id", agent_id)):
+        identifier(field, value)
+    wanted = (
+        tasks.c.context_id == context_id,
+        tasks.c.principal == principal,
+        tasks.c.agent_id == agent_id,
+        tasks.c.terminal_number <= tasks.c.contiguous,
+    )
+    latest = select(tasks.c.task_id).where(*wanted).order_by(tasks.c.revision.desc()).limit(limit)
+    return tuple(reversed(connection.execute(latest).scalars().all()))
 
 
 def _seen_by(connection: Connection, principal: str) -> ColumnElement[bool]:

@@ -28,6 +28,7 @@ from perdure.core.limits import (
 )
 from perdure.core.ports import Execution, ModelPort, ModelRequest, RecordedReply, Store, ToolSchema
 from perdure.core.tool_calls import ToolExecutor
+from perdure.temporal.contexts import Contexts
 from perdure.temporal.contracts import ModelInput, ModelOutput, ToolInput, WriteInput, WriteOutput
 from perdure.temporal.failures import as_application_error, classify
 from perdure.temporal.references import References
@@ -67,7 +68,11 @@ class LiveAgent:
 
 
 class TaskActivities:
-    """The activities of tasks, over one store and the agents that this worker serves."""
+    """The activities of tasks, over one store and the agents that this worker serves.
+
+    `beat_every_s`: how often a call that is under way says so. On a server that tells a worker of a stop by itself it
+    only shows that the worker lives; on any other the answer to it is how a call hears of its stop.
+    """
 
     def __init__(
         self,
@@ -76,13 +81,16 @@ class TaskActivities:
         worker: str,
         now_ms: Callable[[], int],
         on_delta: Callable[[str, int, int, str], None] = lambda task, turn, attempt, text: None,
+        beat_every_s: float = HEARTBEAT_EVERY_S,
     ) -> None:
         self._store = store
         self._agents = agents
         self._worker = worker
         self._now_ms = now_ms
         self._on_delta = on_delta
+        self._beat_every_s = beat_every_s
         self._references = References(store)
+        self._contexts = Contexts(store)
         self._calls: dict[tuple[str, str], tuple[ToolCall, ...]] = {}
 
     def calls(self) -> list[Callable[..., object]]:
@@ -141,7 +149,8 @@ class TaskActivities:
                 recorded = begun
             else:
                 faults.reach("model.started", task_id, model.name)
-                transcript = await self._references.informed(task_id, begun)
+                earlier = await self._contexts.before(task_id)
+                transcript = (*earlier, *await self._references.informed(task_id, begun))
                 request = ModelRequest(
                     task_id=task_id,
                     turn=command.turn,
@@ -232,8 +241,8 @@ class TaskActivities:
 
     @contextlib.asynccontextmanager
     async def _edge(self, effect: EffectClass | None, heartbeat_timeout_s: float) -> AsyncIterator[None]:
-        """Heartbeat thrice within the timeout while the body runs, and classify whatever it raises."""
-        beating = _Beating(min(HEARTBEAT_EVERY_S, heartbeat_timeout_s / 3))
+        """Heartbeat thrice within the timeout at least while the body runs, and classify whatever it raises."""
+        beating = _Beating(min(self._beat_every_s, heartbeat_timeout_s / 3))
         try:
             yield
         except asyncio.CancelledError as error:

@@ -20,19 +20,27 @@ from perdure.core.state import TaskState
 
 TASK_WORKFLOW = "TaskWorkflow"
 
+ROLLING = "rolling"
+"""Detail of an update's refusal while its task continues in a new run, which takes milliseconds: worth asking again."""
+
 
 class Carried(Frozen):
-    """What continue-as-new hands over: the state, and the rows that no write has confirmed."""
+    """What continue-as-new hands over: the state, and the rows that no write has confirmed.
+
+    `operated` are the latest answers to operations that came by signal: who asked may not have fetched them yet.
+    """
 
     state: TaskState
     rows: tuple[LogEvent, ...] = ()
     confirmed: int = 0
+    operated: tuple["Operated", ...] = ()
 
 
 class TaskStart(Frozen):
     """A task's start. The first message travels here, so that a durable start is a durable message (P1).
 
-    Everything that the workflow decides by is recorded here; workers may change under a running task.
+    Everything that the workflow decides by is recorded here; workers may change under a running task. `earlier` are the
+    tasks of its context that had ended by then.
     """
 
     schema_version: Literal[1] = 1
@@ -41,6 +49,7 @@ class TaskStart(Frozen):
     principal: str = ""
     agent: AgentSpec
     messages: tuple[Message, ...] = ()
+    earlier: tuple[str, ...] = ()
     history_events_max: int = Field(default=limits.HISTORY_EVENTS_MAX, ge=1)
     carried: Carried | None = None
     shared_with: tuple[str, ...] = ()
@@ -85,12 +94,16 @@ class InboxRequest(Frozen):
 
 
 class Receipt(Frozen):
-    """What became of one message: the number of its admission, or why it was refused."""
+    """What became of one message or operation: its number in the log, or why it was refused.
+
+    `recorded` False: there was nothing to do (a stop of what does not run), and `number` is the log's last.
+    """
 
     message_id: str
     number: int | None = None
     code: str | None = None
     problem: str | None = None
+    recorded: bool = True
 
 
 class InboxReply(Frozen):
@@ -104,6 +117,37 @@ class AnswerRequest(Frozen):
 
     help_id: str
     text: str
+
+
+class Operation(Frozen):
+    """One thing that is asked of a task. Exactly one of the fields says what.
+
+    `steer` and `withdraw` name a message that waits. `stop` ends the run, `cancel` the task.
+    """
+
+    message: InboxItem | None = None
+    steer: str | None = None
+    withdraw: str | None = None
+    answer: AnswerRequest | None = None
+    stop: bool = False
+    cancel: bool = False
+
+
+class OperateRequest(Frozen):
+    """Operations, carried out in order; answered by an `InboxReply` with a receipt each.
+
+    One update carries a batch of any kinds. `request_id` names it where it comes by signal, to ask for the answer.
+    """
+
+    operations: tuple[Operation, ...] = Field(min_length=1)
+    request_id: str = ""
+
+
+class Operated(Frozen):
+    """The answer to operations that came by signal; none (yet) for a request that is not known."""
+
+    request_id: str
+    reply: InboxReply | None = None
 
 
 class Recorded(Frozen):

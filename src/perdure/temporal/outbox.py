@@ -69,6 +69,10 @@ class Outbox:
         """How many rows no carrier has."""
         return sum(1 for number in self._rows if not self._carriers[number])
 
+    def written(self, numbers: Iterable[int]) -> bool:
+        """Whether these rows are in the store, whatever waits before them."""
+        return not any(number in self._rows for number in numbers)
+
     @property
     def fits(self) -> bool:
         """Whether one carrier can take all that is unconfirmed."""

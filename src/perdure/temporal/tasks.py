@@ -1,6 +1,8 @@
 """A client's side of tasks: starts and updates, with Temporal's errors turned into ours."""
 
 import asyncio
+import secrets
+import time
 from datetime import timedelta
 from typing import TypeVar, cast
 
@@ -21,6 +23,7 @@ from perdure.core.errors import (
     Diverged,
     InvalidInput,
     MessageConflict,
+    MessageNotWaiting,
     PerdureError,
     TaskClosed,
     TaskNotFound,
@@ -28,12 +31,15 @@ from perdure.core.errors import (
 )
 from perdure.core.state import TaskState
 from perdure.temporal.contracts import (
+    ROLLING,
     TASK_WORKFLOW,
     AnswerRequest,
     InboxItem,
     InboxReply,
-    InboxRequest,
     Monitor,
+    Operated,
+    OperateRequest,
+    Operation,
     Receipt,
     Recorded,
     TaskStart,
@@ -41,6 +47,9 @@ from perdure.temporal.contracts import (
 
 ANSWER_WITHIN_S = limits.ACKNOWLEDGE_WITHIN_S + 5.0
 """An update needs a live worker; without one it is reported as unavailable after this long."""
+
+ASK_AGAIN_S = 0.02
+"""Between two looks for what takes milliseconds."""
 
 ResultT = TypeVar("ResultT")
 
@@ -90,36 +99,45 @@ class TaskClient:
             raise _unavailable(error) from error
         return None
 
+    async def operate(self, task_id: str, operations: tuple[Operation, ...]) -> tuple[Receipt, ...]:
+        """Ask for operations in one request; one receipt each, in order, refusals among them.
+
+        Where Temporal takes no more updates in this history they go by signal, and the answer is fetched.
+        """
+        request = OperateRequest(operations=operations, request_id=secrets.token_hex(8))
+        try:
+            reply = await self._update(task_id, "operate", request, InboxReply)
+        except _UpdatesUsedUp:
+            reply = await self._by_signal(task_id, request)
+        return reply.receipts
+
     async def send(self, task_id: str, item: InboxItem) -> Receipt:
         """Send one message; a receipt that comes back is durable. Raises what the task refused it with."""
-        (receipt,) = await self.send_all(task_id, (item,))
-        return accepted(task_id, receipt)
-
-    async def send_all(self, task_id: str, items: tuple[InboxItem, ...]) -> tuple[Receipt, ...]:
-        """Send messages in one update; one receipt each, in order, refusals among them."""
-        reply: InboxReply = await self._update(task_id, "inbox", InboxRequest(items=items), InboxReply)
-        return reply.receipts
+        return await self._one(task_id, Operation(message=item))
 
     async def answer(self, task_id: str, help_id: str, text: str) -> Recorded:
         """Answer a help request. Raises `InvalidInput` when it is not open (any more)."""
-        request = AnswerRequest(help_id=safe_text(help_id), text=safe_text(text))
-        return await self._update(task_id, "answer", request, Recorded)
+        return recorded(await self._one(task_id, answering(help_id, text)))
 
     async def stop(self, task_id: str) -> Recorded:
         """Stop the run; afterwards no call of it begins (P9)."""
-        return await self._update(task_id, "stop", None, Recorded)
+        return recorded(await self._one(task_id, Operation(stop=True)))
 
     async def cancel(self, task_id: str) -> Recorded:
         """Cancel the task for good."""
-        return await self._update(task_id, "cancel", None, Recorded)
+        return recorded(await self._one(task_id, Operation(cancel=True)))
+
+    async def _one(self, task_id: str, operation: Operation) -> Receipt:
+        (receipt,) = await self.operate(task_id, (operation,))
+        return accepted(task_id, receipt)
 
     async def state(self, task_id: str) -> TaskState:
         """Return the task's state from its workflow; needs a live worker."""
-        return await self._query(task_id, "task", TaskState)
+        return await self._query(task_id, "task", None, TaskState)
 
     async def monitor(self, task_id: str) -> Monitor:
         """Return what the task's workflow has under way; needs a live worker."""
-        return await self._query(task_id, "monitor", Monitor)
+        return await self._query(task_id, "monitor", None, Monitor)
 
     async def returned(self, task_id: str, within_s: float) -> bool:
         """Wait until the workflow of a task that has ended has returned; False when it has not in time.
@@ -136,32 +154,68 @@ class TaskClient:
             pass
         return True
 
-    async def _update(self, task_id: str, name: str, argument: Frozen | None, result: type[ResultT]) -> ResultT:
+    async def _update(self, task_id: str, name: str, argument: Frozen, result: type[ResultT]) -> ResultT:
         handle = self._client.get_workflow_handle(task_id)
-        args = [] if argument is None else [argument]
+        rolling_until_s = time.monotonic() + limits.ROLLING_S
         try:
             async with asyncio.timeout(ANSWER_WITHIN_S):
                 while True:
                     try:
-                        return cast(ResultT, await handle.execute_update(name, args=args, result_type=result))
+                        return cast(ResultT, await handle.execute_update(name, argument, result_type=result))
                     except RPCError as error:
                         if not _came_too_late(error):
                             raise
                         # Never accepted: a task that continued takes it now, one that ended says so.
+                    except WorkflowUpdateFailedError as error:
+                        if not _is_rolling(error) or time.monotonic() >= rolling_until_s:
+                            raise
+                        await asyncio.sleep(ASK_AGAIN_S)
         except WorkflowUpdateFailedError as error:
             raise refused(task_id, error) from error
         except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
-            raise Unavailable(f"no worker answered for task {task_id}; start one with `perdure worker`") from error
+            raise _no_worker(task_id) from error
+        except RPCError as error:
+            if _used_up(error):
+                raise _UpdatesUsedUp from error
+            raise _translated(task_id, error) from error
+
+    async def _by_signal(self, task_id: str, request: OperateRequest) -> InboxReply:
+        """Ask by signal, which Temporal counts apart, and fetch the answer."""
+        try:
+            async with asyncio.timeout(ANSWER_WITHIN_S):
+                await self._client.get_workflow_handle(task_id).signal("operate", request)
+                while True:
+                    found = await self._query(task_id, "operated", request.request_id, Operated)
+                    if found.reply is not None:
+                        return found.reply
+                    await asyncio.sleep(ASK_AGAIN_S)
+        except TimeoutError as error:
+            raise _no_worker(task_id) from error
         except RPCError as error:
             raise _translated(task_id, error) from error
 
-    async def _query(self, task_id: str, name: str, result: type[ResultT]) -> ResultT:
+    async def _query(self, task_id: str, name: str, argument: str | None, result: type[ResultT]) -> ResultT:
         handle = self._client.get_workflow_handle(task_id)
         within = timedelta(seconds=ANSWER_WITHIN_S)
+        args = [] if argument is None else [argument]
         try:
-            return cast(ResultT, await handle.query(name, result_type=result, rpc_timeout=within))
+            return cast(ResultT, await handle.query(name, args=args, result_type=result, rpc_timeout=within))
         except RPCError as error:
             raise _translated(task_id, error) from error
+
+
+class _UpdatesUsedUp(Exception):
+    """Temporal takes no more updates in the present history of this task."""
+
+
+def answering(help_id: str, text: str) -> Operation:
+    """Return the operation that answers a help request."""
+    return Operation(answer=AnswerRequest(help_id=safe_text(help_id), text=safe_text(text)))
+
+
+def recorded(receipt: Receipt) -> Recorded:
+    """Return what an accepted operation recorded."""
+    return Recorded(recorded=receipt.recorded, number=receipt.number or 0)
 
 
 def accepted(task_id: str, receipt: Receipt) -> Receipt:
@@ -175,6 +229,10 @@ def accepted(task_id: str, receipt: Receipt) -> Receipt:
             raise TaskClosed(task_id, "closed")
         case Unavailable.code:
             raise Unavailable(receipt.problem or "the task takes nothing in now; send again later")
+        case MessageNotWaiting.code:
+            raise MessageNotWaiting((receipt.problem or "").removeprefix("message_id: "))
+        case Diverged.code:
+            raise Diverged(receipt.problem or "store and task disagree")
         case _:
             raise _invalid(receipt.problem or "message: refused")
 
@@ -201,6 +259,21 @@ def _invalid(text: str) -> InvalidInput:
 def _came_too_late(error: RPCError) -> bool:
     """Whether an update was on its way when the workflow's run closed; it was not accepted."""
     return error.status == RPCStatusCode.NOT_FOUND and "aborted by closing workflow" in error.message
+
+
+def _is_rolling(error: WorkflowUpdateFailedError) -> bool:
+    """Whether a task refused only because it was continuing in a new run."""
+    cause = error.cause
+    return isinstance(cause, ApplicationError) and ROLLING in cause.details
+
+
+def _used_up(error: RPCError) -> bool:
+    """Whether the history has had as many updates as Temporal takes in one."""
+    return "total number of distinct updates" in error.message
+
+
+def _no_worker(task_id: str) -> Unavailable:
+    return Unavailable(f"no worker answered for task {task_id}; start one with `perdure worker`")
 
 
 def _translated(task_id: str, error: RPCError) -> PerdureError:

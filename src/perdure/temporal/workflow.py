@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Callable
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError
+from temporalio.exceptions import ApplicationError
 
 from perdure.core import events, limits
 from perdure.core.commands import (
@@ -26,13 +26,13 @@ from perdure.core.commands import (
     StoreMessage,
     Wait,
 )
-from perdure.core.errors import Diverged, InvalidInput, PerdureError, Unavailable
+from perdure.core.errors import Diverged, InvalidInput, PerdureError
 from perdure.core.log import LogEvent, TaskHeader
 from perdure.core.machine import new_task, outstanding, refuse_admission, resend, step
-from perdure.core.ports import Admission
 from perdure.core.state import TaskState
-from perdure.temporal.admissible import message_digest, question_for, refusal, refuse_unstorable, words_of
+from perdure.temporal.admissible import message_digest, question_for, refusal, words_of
 from perdure.temporal.contracts import (
+    ROLLING,
     TASK_WORKFLOW,
     AnswerRequest,
     Carried,
@@ -40,17 +40,26 @@ from perdure.temporal.contracts import (
     InboxReply,
     InboxRequest,
     Monitor,
-    Receipt,
+    Operated,
+    OperateRequest,
     Recorded,
     TaskOutcome,
     TaskStart,
 )
 from perdure.temporal.fault_points import reach
 from perdure.temporal.flights import Flights, now_ms
+from perdure.temporal.operations import Operations, disagreement, refuse_overfull
 from perdure.temporal.waiting import within
 from perdure.temporal.writer import Writer
 
-_POINTS = {"message.promoted": "run.promoted", "run.ended": "run.ending"}
+_POINTS = {
+    "message.promoted": "run.promoted",
+    "message.moved": "message.changed",
+    "message.withdrawn": "message.changed",
+    "run.ended": "run.ending",
+    "run.stop_requested": "stop.recorded",
+    "run.stopped_before_start": "stop.recorded",
+}
 """The rows that stand for a fault point."""
 
 
@@ -74,10 +83,12 @@ class TaskWorkflow:
         )
         self._writer = Writer(header, self._state, carried, self._apply, hold=self._about_to_launch)
         self._flights = Flights(start.agent.agent_id, start.task_id, self._writer.outbox, self._apply)
+        known = carried.operated if carried else ()
+        self._operations = Operations(self._take, self._apply, self._writer, known)
         if carried is not None:
             self._todo.extend(outstanding(self._state))
             return
-        self._apply(events.Created(at_ms=now_ms()))
+        self._apply(events.Created(at_ms=now_ms(), earlier=start.earlier))
         for message in start.messages:
             self._take(InboxItem(message=message))
 
@@ -207,7 +218,12 @@ class TaskWorkflow:
             self._rolling = False
         if self._rolls and not self._is_broken(writer):
             outbox = self._writer.outbox
-            carried = Carried(state=self._state, rows=outbox.unconfirmed(), confirmed=outbox.confirmed)
+            carried = Carried(
+                state=self._state,
+                rows=outbox.unconfirmed(),
+                confirmed=outbox.confirmed,
+                operated=self._operations.latest,
+            )
             workflow.continue_as_new(self._start.model_copy(update={"messages": (), "carried": carried}))
 
     def _can_hand_over(self) -> bool:
@@ -223,47 +239,30 @@ class TaskWorkflow:
         a resend under the same ids tells.
         """
         self._begin_update()
-        receipts = [await self._receive(item) for item in request.items]
+        receipts = [await self._operations.receive(item) for item in request.items]
         ids = [receipt.message_id for receipt in receipts if receipt.number is not None]
         await self._within(lambda: self._writer.stored(ids), "the message was admitted, but its row")
         return InboxReply(receipts=tuple(receipts))
 
-    async def _receive(self, item: InboxItem) -> Receipt:
-        message_id = item.message.message_id
-        try:
-            refuse_unstorable(item.message)
-            if self._forgets(message_id):
-                known = await self._look_up(message_id)
-                if known is not None and known.digest != message_digest(item.message):
-                    return Receipt(message_id=message_id, code="message_conflict", problem="used with other content")
-                if known is not None:
-                    return Receipt(message_id=message_id, number=known.number)
-            return Receipt(message_id=message_id, number=self._take(item))
-        except (InvalidInput, Unavailable) as error:
-            return Receipt(message_id=message_id, code=error.code, problem=str(error))
+    @workflow.update
+    async def operate(self, request: OperateRequest) -> InboxReply:
+        """Carry out operations of any kind, in order; each receipt without a problem holds whatever is killed now."""
+        self._begin_update()
+        return await self._operations.carry_out(request.operations)
 
-    def _refuse_overfull(self) -> None:
-        """Raise while the history has no room for a message: Temporal ends a workflow whose history is too large (P1).
+    @workflow.signal(name="operate")
+    async def on_operate(self, request: OperateRequest) -> None:
+        """Carry out operations of whoever may send no more updates; `operated` tells what became of them.
 
-        It is continued as new between turns, which may be hours away while a tool runs.
+        A signal cannot be refused, so this also works while the task continues in a new run, which waits for it.
         """
-        size = workflow.info().get_current_history_size()
-        if size > limits.HISTORY_BYTES_MAX:
-            raise Unavailable(
-                f"task {self._state.task_id} has taken in as much as fits before its present step ends "
-                f"({size // limits.KIB} KiB of history); send it again later"
-            )
+        self._writer.try_again()
+        await self._operations.carry_out_unasked(request)
 
-    async def _look_up(self, message_id: str) -> Admission | None:
-        try:
-            return await self._writer.look_up(message_id)
-        except ActivityError as error:
-            raise ApplicationError("the store does not answer; send again", type="unavailable") from error
-
-    def _forgets(self, message_id: str) -> bool:
-        """Whether this id may have been seen so long ago that only the store remembers (P1)."""
-        full = len(self._state.seen) >= limits.MESSAGE_IDS_REMEMBERED
-        return full and all(seen_id != message_id for seen_id, _, _ in self._state.seen)
+    @workflow.query
+    def operated(self, request_id: str) -> Operated:
+        """Return what became of operations that came by signal."""
+        return self._operations.operated(request_id)
 
     def _take(self, item: InboxItem) -> int:
         """Admit the message, or let it answer the question that is open; a resend changes nothing (P1)."""
@@ -272,7 +271,7 @@ class TaskWorkflow:
         if known is not None:
             return known
         refuse_admission(self._state)
-        self._refuse_overfull()
+        refuse_overfull(self._state.task_id)
         question = question_for(self._state, item)
         event: events.Event = events.Admitted(at_ms=now_ms(), message_id=name, digest=content, lane=item.lane)
         if question is not None:
@@ -335,19 +334,15 @@ class TaskWorkflow:
     def _begin_update(self) -> None:
         """Refuse what comes while the task continues in a new run; else the store may be tried once more."""
         if self._rolling:
-            raise ApplicationError("the task continues in a new run; send again", type="unavailable")
+            raise ApplicationError("the task continues in a new run; send again", ROLLING, type="unavailable")
         self._writer.try_again()
 
     async def _within(self, condition: Callable[[], bool], what: str) -> None:
         if not await within(lambda: condition() or self._writer.parked, limits.ACKNOWLEDGE_WITHIN_S):
             raise ApplicationError(f"{what} is not in the store yet; ask again", type="unavailable")
         if not condition():
-            raise ApplicationError(
-                f"{what} is not in the store, which disagrees with this task ({self._writer.diverged}); nothing is "
-                "called. Put store and Temporal back from one moment, then ask again",
-                type=Diverged.code,
-                non_retryable=True,
-            )
+            text = disagreement(what, self._writer.diverged)
+            raise ApplicationError(text, type=Diverged.code, non_retryable=True)
 
     # --- signals ------------------------------------------------------------------------------------------------
 

@@ -4,8 +4,8 @@ The ledger is asked before the tool is called and told after; in between nothing
 
 - what the ledger says to be done is returned without a call (P3),
 - what is in doubt is asked of the tool's own check, never begun again (P4),
-- what was begun and returned is recorded even where the attempt is told to stop meanwhile: an outcome that is known
-  must not become one that is in doubt.
+- what was begun and returned is recorded even where the attempt is told to stop meanwhile, and is what the attempt
+  comes to: an outcome that is known must not become one that is in doubt.
 
 No call is tried again here. Retries belong to the workflow, which shows each as an attempt of its own. Only the
 recording of a result is, for a while: it is known, and nobody else knows it.
@@ -161,10 +161,8 @@ class LedgerExecutor:
         faults.reach("tool.after_effect", request.tool, request.task_id)
         recording = asyncio.create_task(self._kept(request, call_id, status, value))
         stopped = await _ended(recording, hand_on=False) or stopped
-        if stopped:
-            if not recording.cancelled():
-                recording.exception()  # Taken note of: the stop is what this attempt ends with.
-            raise asyncio.CancelledError
+        if stopped and (recording.cancelled() or recording.exception() is not None):
+            raise asyncio.CancelledError  # what it came to finds the next run
         try:
             return recording.result().model_copy(update={"notes": notes.latest})
         except StoreUnavailable as error:

@@ -17,6 +17,16 @@ from perdure.a2a.extension import URI
 Json = dict[str, Any]
 
 
+EXTENSION: Json = {
+    "uri": URI,
+    "params": {
+        "operations": [
+            {"method": f"perdure.{name}"} for name in ("StopTask", "SteerMessage", "WithdrawMessage", "GetInbox")
+        ]
+    },
+}
+
+
 @dataclass(frozen=True)
 class Stream:
     """Events, and whether the connection breaks after them instead of ending."""
@@ -60,7 +70,7 @@ class Stub:
             "supportedInterfaces": [
                 {"url": self.card_url or self.url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
             ],
-            "capabilities": {"streaming": True, "extensions": [{"uri": URI}] if self._numbers else []},
+            "capabilities": {"streaming": True, "extensions": [EXTENSION] if self._numbers else []},
         }
         if self._secured:
             card["securitySchemes"] = {"key": {"apiKeySecurityScheme": {"location": "header", "name": "X-Key"}}}

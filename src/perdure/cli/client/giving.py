@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from perdure.a2a import extension
 from perdure.cli.client.following import Given
 from perdure.core import limits
+from perdure.core.content import Lane
 from perdure.core.digests import digest
 from perdure.core.errors import InvalidInput
 
@@ -39,6 +40,7 @@ def given(
     task_id: str = "",
     context_id: str = "",
     help_id: str = "",
+    lane: Lane | None = None,
     at_once: bool = False,
 ) -> Given:
     """Return what is to be sent; `at_once`: the server is not to wait for the task."""
@@ -49,8 +51,9 @@ def given(
         task_id=task_id,
         context_id=context_id,
     )
-    if help_id:
-        fields: dict[str, JsonValue] = {"helpId": help_id}
+    asked = {"helpId": help_id, "lane": lane or ""}
+    fields: dict[str, JsonValue] = {name: value for name, value in asked.items() if value}
+    if fields:
         extension.put(message.metadata, fields)
     configuration = SendMessageConfiguration(return_immediately=at_once)
     return Given(SendMessageRequest(message=message, configuration=configuration), key)

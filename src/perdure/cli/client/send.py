@@ -15,6 +15,7 @@ from perdure.cli.client.giving import given, message_id_of, usable_key
 from perdure.cli.client.patience import Patience
 from perdure.cli.client.server import Server
 from perdure.cli.client.telling import telling_of
+from perdure.core.content import Lane
 
 Wait = Annotated[
     bool | None,
@@ -46,6 +47,15 @@ def send(
     context_id: Annotated[
         str | None, typer.Option("--context", metavar="CONTEXT", help="The context of a new task.")
     ] = None,
+    lane: Annotated[
+        Lane | None,
+        typer.Option(
+            "--lane",
+            help="steer: join the task's run at its next turn. queue: wait until what came before is answered. Without "
+            "it steer while a run is open.",
+            show_default=False,
+        ),
+    ] = None,
     key: Key = None,
     wait: Wait = None,
     patience_s: PatienceS = PATIENCE_S,
@@ -62,7 +72,7 @@ def send(
     used = usable_key(key)
 
     async def begin(server: Server) -> Follower:
-        to_give = given(words, used, task_id=task or "", context_id=context_id or "", at_once=wait is False)
+        to_give = given(words, used, task_id=task or "", context_id=context_id or "", lane=lane, at_once=wait is False)
         ending = MessageEnd(message_id_of(used)) if server.numbers else StateEnd(sent=True)
         return Follower(server, ending, conduct.telling, Patience(patience_s), given=to_give)
 

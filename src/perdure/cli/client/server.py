@@ -34,6 +34,7 @@ from a2a.types.a2a_pb2 import (
 from a2a.utils.constants import TransportProtocol
 
 from perdure.a2a import extension
+from perdure.cli.client.asking import Extended
 from perdure.cli.client.credentials import interceptors_for
 from perdure.cli.client.refusals import Lost, sorted_errors
 from perdure.core import client_limits
@@ -48,13 +49,14 @@ class Server:
     `keeps_keys`: it knows a message that comes again. `numbers`: it numbers a task's events and resumes after any.
     """
 
-    def __init__(self, url: str, card: AgentCard, client: Client, asking: Client) -> None:
+    def __init__(self, url: str, card: AgentCard, client: Client, asking: Client, extended: Extended) -> None:
         self.url = url
         self.card = card
         self.keeps_keys = any(each.uri == extension.URI for each in card.capabilities.extensions)
         self.streams = card.capabilities.streaming
         self.numbers = self.keeps_keys and self.streams
         self._client = client
+        self._extended = extended
         self._asking = asking  # the SDK streams each send of a client that can, also one that is not to wait
 
     async def send(self, request: SendMessageRequest, key: str) -> AsyncGenerator[StreamResponse, None]:
@@ -90,6 +92,10 @@ class Server:
         with sorted_errors():
             return await self._client.cancel_task(CancelTaskRequest(id=task_id), context=context)
 
+    async def extended(self, name: str, **params: str) -> dict[str, object]:
+        """Return the result of an operation of our extension; raises `InvalidInput` where the server has none."""
+        return await self._extended.ask(name, self._context({}), **params)
+
     async def tasks(self, limit: int, page_token: str) -> ListTasksResponse:
         """Return a page of tasks, each with its latest message."""
         request = ListTasksRequest(page_size=limit, page_token=page_token, history_length=1)
@@ -121,7 +127,7 @@ async def connected(url: str) -> AsyncIterator[Server]:
             client, asking = (_client(http, card, shown, streaming) for streaming in (True, False))
         except ValueError as error:
             raise InvalidInput("URL", f"the agent at {url} speaks neither JSON-RPC nor HTTP+JSON: {error}") from error
-        server = Server(url, card, client, asking)
+        server = Server(url, card, client, asking, Extended(url, card, http, shown))
         http.timeout = _timeout(client_limits.SILENCE_S if server.numbers else client_limits.ANSWER_S)
         yield server
 

@@ -1,9 +1,11 @@
 """Messages and requests from outside: admission, moves, withdrawals, stop and cancel (rules R1 to R6, R9 to R11)."""
 
+from pydantic import JsonValue
+
 from perdure.core import events, limits
 from perdure.core.commands import Fence, StopFlights, StoreMessage
 from perdure.core.content import Lane
-from perdure.core.errors import IllegalEvent, InvalidInput, MessageConflict, TaskClosed
+from perdure.core.errors import IllegalEvent, InvalidInput, MessageConflict, MessageNotWaiting, TaskClosed
 from perdure.core.machine.draft import Draft, problem_text, replaced
 from perdure.core.state import Ending, Pending, TaskState
 
@@ -39,7 +41,12 @@ def created(draft: Draft, event: events.Created) -> None:
     state = draft.state
     if state.last_number > 0:
         raise IllegalEvent(f"P5: task {state.task_id} was created already")
-    draft.log("task.created", context_id=state.context_id, agent=state.agent.agent_id, version=state.agent.version)
+    about: dict[str, JsonValue] = {
+        "context_id": state.context_id,
+        "agent": state.agent.agent_id,
+        "version": state.agent.version,
+    }
+    draft.log_row("task.created", about | ({"earlier": list(event.earlier)} if event.earlier else {}))
     draft.log("task.status", state=state.status, reason="", message="")
 
 
@@ -87,7 +94,11 @@ def _pending(state: TaskState, message_id: str) -> Pending:
     for pending in state.inbox:
         if pending.message_id == message_id:
             return pending
-    raise InvalidInput("message_id", f"{message_id!r} does not wait in task {state.task_id}: acted on, or unknown")
+    what = f"{message_id!r} does not wait in task {state.task_id}"
+    for seen_id, _, number in state.seen:
+        if seen_id == message_id:
+            raise MessageNotWaiting(f"{what} any more: it came as event {number}, and was acted on or taken back")
+    raise MessageNotWaiting(f"{what}, and is not known there; its inbox lists what waits")
 
 
 def stop_requested(draft: Draft, event: events.StopRequested) -> None:

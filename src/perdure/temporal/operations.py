@@ -1,0 +1,178 @@
+"""What people ask of a task, carried out in the order in which it came: messages, moves, withdrawals, answers, stops.
+
+One update carries a batch of any kinds, and each operation has a receipt of its own, so that one that is refused says
+so and takes nothing else with it. A receipt without a problem holds, whatever is killed afterwards: a message has its
+row in the store (R3), a stop its fence (P9); the others stand in Temporal's history by the update itself.
+
+Temporal takes two thousand updates in one history. A task that cannot continue as new, because a tool of it has run for
+hours, gets its operations by signal after that, and who asked fetches the answer with a query.
+"""
+
+from collections.abc import Callable, Sequence
+
+from temporalio import workflow
+from temporalio.exceptions import ActivityError
+
+from perdure.core import events, limits
+from perdure.core.errors import Diverged, InvalidInput, PerdureError, Unavailable
+from perdure.core.ports import Admission
+from perdure.temporal.admissible import message_digest, refuse_unstorable
+from perdure.temporal.contracts import InboxItem, InboxReply, Operated, OperateRequest, Operation, Receipt
+from perdure.temporal.flights import now_ms
+from perdure.temporal.waiting import within
+from perdure.temporal.writer import Writer
+
+
+class Operations:
+    """Carries out what is asked of one task. `take` admits a message and returns its number."""
+
+    def __init__(
+        self,
+        take: Callable[[InboxItem], int],
+        apply: Callable[[events.Event], None],
+        writer: Writer,
+        known: Sequence[Operated] = (),
+    ) -> None:
+        self._take = take
+        self._apply = apply
+        self._writer = writer
+        self._operated = {each.request_id: each for each in known}
+
+    # --- messages -----------------------------------------------------------------------------------------------
+
+    async def receive(self, item: InboxItem) -> Receipt:
+        """Take a message in, or say why not. It is durable once the writer has stored it."""
+        message_id = item.message.message_id
+        try:
+            refuse_unstorable(item.message)
+            if self._forgets(message_id):
+                known = await self._look_up(message_id)
+                if known is not None and known.digest != message_digest(item.message):
+                    return Receipt(message_id=message_id, code="message_conflict", problem="used with other content")
+                if known is not None:
+                    return Receipt(message_id=message_id, number=known.number)
+            return Receipt(message_id=message_id, number=self._take(item))
+        except (InvalidInput, Unavailable) as error:
+            return Receipt(message_id=message_id, code=error.code, problem=str(error))
+
+    async def _look_up(self, message_id: str) -> Admission | None:
+        try:
+            return await self._writer.look_up(message_id)
+        except ActivityError as error:
+            raise Unavailable("the store does not answer; send again") from error
+
+    def _forgets(self, message_id: str) -> bool:
+        """Whether this id may have been seen so long ago that only the store remembers (P1)."""
+        seen = self._writer.state.seen
+        full = len(seen) >= limits.MESSAGE_IDS_REMEMBERED
+        return full and all(seen_id != message_id for seen_id, _, _ in seen)
+
+    # --- batches ------------------------------------------------------------------------------------------------
+
+    async def carry_out(self, operations: Sequence[Operation]) -> InboxReply:
+        """Carry out all of them, and return when what is acknowledged holds; one receipt each, in order."""
+        receipts = [await self._carry_out(each) for each in operations]
+        fence = self._writer.fence_owed if any(each.stop or each.cancel for each in operations) else None
+        stored = [r.message_id for o, r in zip(operations, receipts, strict=True) if o.message and r.number is not None]
+
+        def is_durable() -> bool:
+            return self._writer.stored(stored) and (fence is None or self._writer.fenced >= fence)
+
+        if not is_durable():
+            await within(lambda: is_durable() or self._writer.parked, limits.ACKNOWLEDGE_WITHIN_S)
+        found = [self._as_it_stands(o, r, fence) for o, r in zip(operations, receipts, strict=True)]
+        await self._shown([r.number for r in found if r.recorded and r.number is not None])
+        return InboxReply(receipts=tuple(found))
+
+    async def _carry_out(self, asked: Operation) -> Receipt:
+        if asked.message is not None:
+            return await self.receive(asked.message)
+        name, before = asked.steer or asked.withdraw or "", self._writer.state.last_number
+        try:
+            if name:
+                refuse_overfull(self._writer.state.task_id)
+            self._apply(_event(asked))
+        except PerdureError as error:
+            return Receipt(message_id=name, code=error.code, problem=str(error))
+        number = self._writer.state.last_number
+        return Receipt(message_id=name, number=number, recorded=number > before)
+
+    def _as_it_stands(self, asked: Operation, receipt: Receipt, fence: int | None) -> Receipt:
+        """Return the receipt; where what it stands for is not in the store, one that says so."""
+        if receipt.code is not None:
+            return receipt
+        if asked.message is not None and not self._writer.stored([receipt.message_id]):
+            return self._not_stored(receipt, "the message was admitted, but its row")
+        if (asked.stop or asked.cancel) and fence is not None and self._writer.fenced < fence:
+            return self._not_stored(receipt, "the stop was recorded, but its fence")
+        return receipt
+
+    def _not_stored(self, receipt: Receipt, what: str) -> Receipt:
+        code, problem = Unavailable.code, f"{what} is not in the store yet; ask again"
+        if self._writer.parked:
+            code, problem = Diverged.code, disagreement(what, self._writer.diverged)
+        return Receipt(message_id=receipt.message_id, code=code, problem=problem)
+
+    async def _shown(self, numbers: Sequence[int]) -> None:
+        """Wait for a moment until these rows can be read by whoever asked."""
+        outbox = self._writer.outbox
+        if not outbox.written(numbers):
+            await within(lambda: outbox.written(numbers) or self._writer.degraded, limits.SHOWN_WITHIN_S)
+
+    # --- by signal ----------------------------------------------------------------------------------------------
+
+    async def carry_out_unasked(self, request: OperateRequest) -> None:
+        """Carry out what came by signal, and keep the answer until it was fetched: the latest ones."""
+        if request.request_id in self._operated:
+            return
+        reply = await self.carry_out(request.operations)
+        self._operated[request.request_id] = Operated(request_id=request.request_id, reply=reply)
+        while len(self._operated) > limits.OPERATIONS_ANSWERED_MAX:
+            del self._operated[next(iter(self._operated))]
+
+    def operated(self, request_id: str) -> Operated:
+        """Return the answer to what came by signal under this id, if there is one."""
+        return self._operated.get(request_id, Operated(request_id=request_id))
+
+    @property
+    def latest(self) -> tuple[Operated, ...]:
+        """The answers that are kept, for the history that follows."""
+        return tuple(self._operated.values())
+
+
+def _event(asked: Operation) -> events.Event:
+    at_ms = now_ms()
+    if asked.steer is not None:
+        return events.Moved(at_ms=at_ms, message_id=asked.steer)
+    if asked.withdraw is not None:
+        return events.Withdrawn(at_ms=at_ms, message_id=asked.withdraw)
+    if asked.answer is not None:
+        return events.Answered(at_ms=at_ms, help_id=asked.answer.help_id, text=asked.answer.text)
+    if asked.stop:
+        return events.StopRequested(at_ms=at_ms)
+    if asked.cancel:
+        return events.CancelRequested(at_ms=at_ms)
+    raise InvalidInput("operation", "says nothing that this worker knows; use workers of the version that sent it")
+
+
+def refuse_overfull(task_id: str) -> None:
+    """Raise while the history has no room for more: Temporal ends a workflow whose history is too large (P1).
+
+    It is continued as new between turns, which may be hours away while a tool runs. What leads out of there (a stop, a
+    cancel, an answer) is always taken.
+    """
+    info = workflow.info()
+    size, count = info.get_current_history_size(), info.get_current_history_length()
+    if size > limits.HISTORY_BYTES_MAX or count > limits.HISTORY_EVENTS_TAKEN_MAX:
+        raise Unavailable(
+            f"task {task_id} has taken in as much as fits before its present step ends ({count} events and "
+            f"{size // limits.KIB} KiB of history); send it again later"
+        )
+
+
+def disagreement(what: str, diverged: str) -> str:
+    """Say that something is not in the store because that refuses this task's rows for good."""
+    return (
+        f"{what} is not in the store, which disagrees with this task ({diverged}); nothing is called. Put store and "
+        "Temporal back from one moment, then ask again"
+    )

@@ -1,0 +1,1 @@
+"""Races around runs, stops and crashes, with real processes that are really killed."""

@@ -1,0 +1,61 @@
+"""A20: the whole machine goes down, in order or not, and boots: everything goes on, and no crash is counted.
+
+What there is on the machine is one command and all that descends from it: supervisor, nursery, workers, the embedded
+Temporal and its guard. In order means that each of them is told to end at one moment, as an init does it, and that
+none knows which of the others are still there.
+"""
+
+import contextlib
+import os
+import signal
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from tests.cli.desk import WAIT_S, until
+from tests.outage.conftest import data
+from tests.outage.data_folder import DataFolder
+from tests.outage.everything import Command, family
+from tests.outage.test_everything_killed import judge, run
+from tests.supervisor.fleet import is_gone
+from tests.temporal.bench import rows_of
+
+__all__ = ["data"]
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds the processes in /proc"),
+]
+
+ROUNDS = 5 if os.environ.get("PERDURE_TEST_FULL") == "1" else 1
+
+
+@pytest.mark.parametrize("end", ["in_order", "at_once"])
+@pytest.mark.parametrize("round_", range(ROUNDS))
+async def test_a20_the_machine_goes_down_and_boots(
+    data: DataFolder, end: Literal["in_order", "at_once"], round_: int
+) -> None:
+    command = run(data, "steps")
+    until(lambda: len(data.outside.all()) > round_ % 4, "an effect", lambda: command.err)
+    task_id = str(command.task_id)
+    if end == "in_order":
+        shut_down(command)
+    else:
+        assert command.kill_all() > 4
+    run(data, "--resume", task_id).ended(WAIT_S)
+    stored = await judge(data, task_id)
+    failures = {str(row.data["failure"]) for row in rows_of(stored, "tool.failed") + rows_of(stored, "model.failed")}
+    assert "worker_died" not in failures, "R12: a crash was counted, and nobody crashed"
+    assert len(data.outside.keys()) == sum(data.outside.keys().values()), "P3"
+
+
+def shut_down(command: Command) -> None:
+    """Tell every process to end at one moment; all are gone within the bound, and none had to be killed."""
+    pids = family(command.process.pid)
+    assert len(pids) > 4
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+    assert command.process.wait(WAIT_S) == 128 + signal.SIGTERM, command.err
+    until(lambda: all(is_gone(pid) for pid in pids), "they are gone", lambda: f"{pids} {command.err}")

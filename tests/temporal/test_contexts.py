@@ -1,0 +1,147 @@
+"""Tasks of one context: what a new one's model sees of the earlier ones, and what it never sees."""
+
+import pytest
+
+from perdure import App, Task, tool
+from perdure.core import limits
+from perdure.core.content import DataPart, Entry, ModelEntry, UserEntry
+from perdure.testing import call, fail, last_user, replies, say
+from tests.temporal.bench import Bench, Gate, event, logged, until
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+def seen(transcript: tuple[Entry, ...]) -> list[str]:
+    """Return a model's input in words."""
+    told = []
+    for entry in transcript:
+        match entry:
+            case UserEntry(message=message):
+                data = [part.data for part in message.parts if isinstance(part, DataPart)]
+                told.append(f"user: {message.text}" if not data else f"data: {data[0]}")
+            case ModelEntry(reply=reply):
+                told.append(f"agent: {reply.text}" if not reply.calls else "agent calls")
+            case _:
+                told.append("result")
+    return told
+
+
+class Reader:
+    """A model that keeps what it is given, and does what the latest message says."""
+
+    def __init__(self) -> None:
+        self.given: list[list[str]] = []
+
+    def __call__(self, transcript: tuple[Entry, ...]) -> object:
+        self.given.append(seen(transcript))
+        asked = last_user(transcript)
+        if asked == "fail":
+            return fail("no")
+        if asked == "look" and isinstance(transcript[-1], UserEntry):
+            return call("look")
+        return say(f"answer to {asked}")
+
+
+@tool(effect="read")
+async def look() -> str:
+    return "a secret of the first task"
+
+
+async def done(app: App, text: str, context: str) -> Task:
+    task = await app.send(text, context_id=context)
+    await task.result()
+    await until(lambda: ended(task))
+    return task
+
+
+async def ended(task: Task) -> bool:
+    return (await task.row()).state == "completed"
+
+
+async def test_a_new_task_sees_what_was_said_in_those_that_had_ended(bench: Bench) -> None:
+    reader = Reader()
+    async with bench.app(bench.agent(*[reader] * 9, tools=[look])) as app:
+        await done(app, "one", "c-1")
+        await done(app, "two", "c-1")
+        await done(app, "elsewhere", "c-2")
+        third = await done(app, "three", "c-1")
+        created = (await logged(app.store, third.id))[0].event
+    assert reader.given[-1] == [
+        "user: one",
+        "agent: answer to one",
+        "user: two",
+        "agent: answer to two",
+        "user: three",
+    ]
+    assert len(created.data["earlier"]) == 2  # type: ignore[arg-type] # a list of ids
+    assert reader.given[2] == ["user: elsewhere"]
+
+
+async def test_calls_and_their_results_stay_where_they_happened(bench: Bench) -> None:
+    reader = Reader()
+    async with bench.app(bench.agent(*[reader] * 9, tools=[look])) as app:
+        await done(app, "look", "c-1")
+        await done(app, "two", "c-1")
+    assert reader.given[-1] == ["user: look", "agent: answer to look", "user: two"]
+
+
+async def test_an_open_task_is_never_seen_also_when_it_ends_meanwhile(bench: Bench) -> None:
+    gate = Gate()
+
+    @tool(effect="read")
+    async def held() -> str:
+        await gate.pass_through()
+        return "x"
+
+    given: list[list[str]] = []
+
+    def model(transcript: tuple[Entry, ...]) -> object:
+        given.append(seen(transcript))
+        if last_user(transcript) == "hold" and not replies(transcript):
+            return call("held")
+        return say("done")
+
+    agent = bench.agent(*[model] * 9, tools=[held])
+    async with bench.app(agent) as app:
+        holding = await app.send("hold", context_id="c-1")
+        await gate.wait_reached()
+        second = await app.send("ask", context_id="c-1")
+        await event(second, "model.answered")
+        gate.open.set()
+        await holding.result()
+        await second.result()
+    assert [each for each in given if "user: ask" in each] == [["user: ask"]]
+
+
+async def test_an_end_without_an_answer_is_told_as_data(bench: Bench) -> None:
+    reader = Reader()
+    async with bench.app(bench.agent(*[reader] * 9, on_unanswered="fail")) as app:
+        failing = await app.send("fail", context_id="c-1")
+        await event(failing, "task.status", state="failed")
+        await done(app, "two", "c-1")
+    said, data, own = reader.given[-1]
+    assert (said, own) == ("user: fail", "user: two")
+    assert data.startswith("data: ")
+    assert "'failed'" in data
+
+
+async def test_p7_what_is_seen_is_bounded_and_says_so(bench: Bench) -> None:
+    reader = Reader()
+    long = "x" * (2 * limits.CONTEXT_TEXT_BYTES_MAX)
+    async with bench.app(bench.agent(*[reader] * 20)) as app:
+        for number in range(limits.CONTEXT_TASKS_MAX + 1):
+            await done(app, f"{number} {long if number < limits.CONTEXT_TASKS_MAX - 1 else ''}", "c-1")
+        await done(app, "last", "c-1")
+    given = reader.given[-1]
+    assert given[0].startswith("data: ")
+    assert "too long" in given[0]
+    assert given[-3:-1] == [f"user: {limits.CONTEXT_TASKS_MAX} ", f"agent: answer to {limits.CONTEXT_TASKS_MAX} "]
+    assert sum(len(each) for each in given) < limits.CONTEXT_BYTES_MAX + 1_000
+
+
+async def test_another_principals_context_is_not_seen(bench: Bench) -> None:
+    reader = Reader()
+    async with bench.app(bench.agent(*[reader] * 9)) as app:
+        await done(app, "one", "c-1")
+        assert await app.ended_in("c-1", "somebody else") == ()
+        assert len(await app.ended_in("c-1", "")) == 1
