@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import struct
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -23,7 +24,7 @@ from perdure.app.offer import Offer
 from perdure.core import door_limits, limits
 from tests.a2a.desk import URL, Json, sending
 from tests.a2a.doors import door, entry, key_of
-from tests.temporal.bench import Bench
+from tests.temporal.bench import Bench, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -36,8 +37,9 @@ KIND: Any = a2a_pb2.SendMessageRequest.DESCRIPTOR
 class Line:
     """Calls with bytes of the test's own, or with none."""
 
-    def __init__(self, channel: grpc.aio.Channel) -> None:
+    def __init__(self, channel: grpc.aio.Channel, port: int) -> None:
         self._channel = channel
+        self.port = port
 
     def call(self, method: str, body: bytes | None, key: str = "", **options: Any) -> Any:
         """Return the call under way; without a body it never sends its message."""
@@ -60,7 +62,7 @@ async def line(bench: Bench, rules: EntrySettings) -> AsyncIterator[tuple[App, L
         served = GrpcDoor("127.0.0.1", 0, rules.limits)
         await served.open(app, URL, Offer(grpc=served.address))
         async with grpc.aio.insecure_channel(served.address) as channel:
-            yield app, Line(channel)
+            yield app, Line(channel, served.port)
         await served.close(0)
 
 
@@ -168,6 +170,66 @@ async def test_calls_beyond_all_places_are_dropped(bench: Bench, monkeypatch: py
         await held.wait_for_connection()
         assert await calls.code("SendMessage", message()) == grpc.StatusCode.UNAVAILABLE
         held.cancel()
+
+
+async def test_a_place_is_given_back_however_a_call_ends(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with line(bench, entry(REQUESTS_MAX="1")) as (app, calls):
+        for body in (NO_MESSAGE, message(), message(parts=[]), message()):
+            with contextlib.suppress(grpc.aio.AioRpcError):
+                await calls.call("SendMessage", body)
+        assert len(await app.store.tasks(10)) == 2
+        held = calls.call("SendMessage", None)
+        await held.wait_for_connection()
+        assert await calls.code("SendMessage", message()) == grpc.StatusCode.UNAVAILABLE
+        held.cancel()
+        await until(lambda: _is_let_in(calls))
+
+
+async def _is_let_in(calls: Line) -> bool:
+    try:
+        await calls.call("ListTasks", b"")
+    except grpc.aio.AioRpcError as refused:
+        if refused.code() != grpc.StatusCode.UNAVAILABLE:
+            raise
+        return False
+    return True
+
+
+async def test_an_answer_that_nobody_reads_holds_its_place(bench: Bench) -> None:
+    """By a client of the test's own, since gRPC's reads by itself: frames of HTTP/2, and no window for the answer."""
+    async with line(bench, entry(REQUESTS_MAX="1")) as (app, calls):
+        await calls.call("SendMessage", message(parts=[{"text": "x" * 1_000_000}]))
+        (row,) = await app.store.tasks(10)
+        reader, writer = await asyncio.open_connection("127.0.0.1", calls.port)
+        writer.write(_asking("GetTask", a2a_pb2.GetTaskRequest(id=row.header.task_id).SerializeToString()))
+        await reader.readuntil(b"x" * 1_000)  # the beginning of the answer
+        assert await calls.code("ListTasks", b"") == grpc.StatusCode.UNAVAILABLE
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+        await until(lambda: _is_let_in(calls))
+
+
+def _asking(method: str, body: bytes) -> bytes:
+    """Return a connection's first bytes and one call."""
+
+    def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+        return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+
+    headers = {
+        ":method": "POST",
+        ":scheme": "http",
+        ":path": f"/lf.a2a.v1.A2AService/{method}",
+        ":authority": "localhost",
+        "te": "trailers",
+        "content-type": "application/grpc",
+        "a2a-version": "1.0",
+    }
+    block = b"".join(
+        bytes([0, len(name)]) + name.encode() + bytes([len(value)]) + value.encode() for name, value in headers.items()
+    )
+    preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b"")
+    return preface + frame(1, 4, 1, block) + frame(0, 1, 1, struct.pack(">BI", 0, len(body)) + body)
 
 
 async def test_unknown_keys_of_one_address_are_refused_unseen_after_a_while(

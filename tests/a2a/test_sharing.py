@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from perdure import tool
 from perdure.a2a.extension import URI
 from perdure.core import door_limits, limits
-from perdure.testing import say
+from perdure.testing import call, say
 from tests.a2a.desk import Desk, Json, desk, sending
 from tests.temporal.bench import Bench, ended
 
@@ -59,6 +60,22 @@ async def test_it_is_so_before_any_worker_has_touched_it(bench: Bench) -> None:
         assert await client.reason("GetTask", {"id": task["id"]}, **EVE) == "TASK_NOT_FOUND"
         async with bench.app(agent) as working:
             await ended(working.task(task["id"]))
+
+
+@tool(effect="read")
+async def look() -> str:
+    """Look."""
+    return "found"
+
+
+async def test_it_stays_so_when_the_task_continues_as_new(bench: Bench) -> None:
+    agent = bench.agent(*[call("look")] * 8, say("done"), tools=[look])
+    async with bench.app(agent) as app, desk(app) as client:
+        task_id = await bench.start(agent, principal="alice", shared_with=("bob",), history_events_max=40)
+        await ended(app.task(task_id))
+        assert len(await bench.histories(task_id)) > 1
+        assert (await client.result("GetTask", {"id": task_id}, **BOB))["status"]["state"] == "TASK_STATE_COMPLETED"
+        await bench.sound(app.task(task_id), app.store)
 
 
 async def test_they_change_nothing_of_it(bench: Bench) -> None:

@@ -6,8 +6,9 @@ other place for it. An error is a `google.rpc.Status` whose details are those of
 to come back has a `RetryInfo` too.
 
 A stream asks for the next event when gRPC has taken the one in hand, and gRPC takes no more than its window: here too a
-client that never reads costs a page and a connection. Refused: to cut it. gRPC has keepalives for clients that are gone
-and deadlines for those that are slow, both the client's own.
+client that never reads costs a page and a connection, or an answer, whose place at the gate is held until it is taken.
+A connection on which nobody answers is ended (RPC_PING_S). Refused: to cut what is only slow. What was given to gRPC is
+kept by it until the connection ends, whatever becomes of the call, and a connection carries what others wait for.
 """
 
 from dataclasses import replace
@@ -121,7 +122,12 @@ class GrpcDoor:
         self._gate = RpcGate(_abort)
         self._server = grpc.aio.server(
             interceptors=(self._gate,),
-            options=(ONE_LISTENER, ("grpc.max_receive_message_length", bounds.request_bytes_max)),
+            options=(
+                ONE_LISTENER,
+                ("grpc.max_receive_message_length", bounds.request_bytes_max),
+                ("grpc.keepalive_time_ms", int(door_limits.RPC_PING_S * 1_000)),
+                ("grpc.keepalive_timeout_ms", int(door_limits.RPC_PING_WITHIN_S * 1_000)),
+            ),
             maximum_concurrent_rpcs=bounds.requests_max + door_limits.CALLS_REFUSED_AT_ONCE_MAX,
         )
         try:

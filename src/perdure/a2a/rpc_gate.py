@@ -58,9 +58,10 @@ class RpcGate(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # it comes wit
 
     def _single(self, handler: Any) -> Callable[[Any, Any], Awaitable[Any]]:
         async def let_in(_: Any, context: Any) -> Any:
-            with contextlib.ExitStack() as held:
-                await self._enter(held, context, streams=False)
-                return await handler.unary_unary(await self._message(handler, context), context)
+            held = contextlib.ExitStack()
+            context.add_done_callback(lambda _: held.close())  # when the answer is taken, and not when it is there
+            await self._enter(held, context, streams=False)
+            return await handler.unary_unary(await self._message(handler, context), context)
 
         return let_in
 

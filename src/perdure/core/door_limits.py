@@ -24,6 +24,10 @@ IPV6_PEER_BITS = 64
 CALLS_REFUSED_AT_ONCE_MAX = 100
 """Calls beyond REQUESTS_MAX that are told why and when to come back; gRPC itself drops what comes on top of these."""
 
+RPC_PING_S = 60.0
+RPC_PING_WITHIN_S = 20.0
+"""How often a silent gRPC connection is asked whether it still reads, and how long it may take to say so."""
+
 VARINT_BYTES_MAX = 10
 """A number in protobuf has at most 64 bits, seven to a byte."""
 

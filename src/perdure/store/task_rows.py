@@ -65,7 +65,7 @@ def task_write(
             raise StoreBehind(f"the store has no task {task_id}, and the write brings no header to create it")
         task = _create(connection, header, at_ms)
     elif header is not None and header != task.header:
-        raise StoreAhead(f"task {task_id} stands in the store with another context, agent, principal or sharing")
+        raise StoreAhead(f"task {task_id} stands in the store with another context, agent or principal, or sharing")
     yield task
     if task.changed:
         _stamp(connection, task, at_ms)
