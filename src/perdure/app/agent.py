@@ -74,6 +74,10 @@ class Agent:
             )
         if isinstance(self.fallbacks, str):
             raise ConfigurationError("Agent.fallbacks", f"{self.fallbacks!r} is one model; write [{self.fallbacks!r}]")
+        if len(self.fallbacks) > limits.FALLBACKS_MAX:
+            raise ConfigurationError(
+                "Agent.fallbacks", f"there are {len(self.fallbacks)}; name {limits.FALLBACKS_MAX} at most"
+            )
         named = [model for model in self.models if isinstance(model, str)]
         for name in named:
             if named.count(name) > 1:
