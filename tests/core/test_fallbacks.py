@@ -47,6 +47,8 @@ def test_each_has_attempts_of_its_own_and_the_last_one_ends_the_run() -> None:
     down(task)
     down(task)
     assert task.ends == [("failed", "model")]
+    (ended,) = task.rows("run.ended")
+    assert ended.data["message"] == "each of 2 models failed, the last one with it was model_transient"
     assert [row.data["attempt"] for row in task.rows("model.failed")] == [1, 2, 3, 4]
 
 

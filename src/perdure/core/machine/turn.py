@@ -159,8 +159,10 @@ def model_failed(draft: Draft, event: events.ModelFailed) -> None:
             take_over(draft, ops)
             return
         draft.set_turn(ops=None)
-        reason = "store" if failure.kind in {"diverged", "fenced"} else "model"
-        wind_down(draft, Ending(end="failed", reason=reason, message=failure.message))
+        reason, message = "store" if failure.kind in {"diverged", "fenced"} else "model", failure.message
+        if reason == "model" and draft.turn.fallback:
+            message = f"each of {draft.turn.fallback + 1} models failed, the last one with {message}"
+        wind_down(draft, Ending(end="failed", reason=reason, message=message))
         return
     if out_of_time(draft, next_step.delay_ms):
         draft.set_turn(ops=None)
