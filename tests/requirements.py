@@ -86,6 +86,8 @@ REQUIREMENTS: dict[str, Requirement] = {
             "tools/test_outcomes.py::test_p3_every_outcome_at_every_moment",
             "tools/http/test_crashes.py::test_p3_a_worker_killed_around_a_request_makes_no_second_effect",
             "demo/test_orders_killed.py::test_p3_an_orders_server_killed_around_a_call_makes_no_second_effect",
+            "public_servers/test_public_servers.py"
+            "::test_p3_three_public_servers_from_one_file_make_no_second_effect_through_crashes",
             "demo/test_orders_killed.py::test_p3_a_worker_killed_around_a_call_to_a_server_makes_no_second_effect",
             "tools/http/test_crashes.py::test_p3_a_worker_killed_while_it_waits_for_an_answer_makes_no_second_effect",
             "tools/test_once.py::test_p3_a_request_that_comes_after_its_key_was_closed_changes_nothing",
