@@ -60,7 +60,15 @@ class Handler(BaseHTTPRequestHandler):
         self.key = self.headers.get("Idempotency-Key", "")
         self.trouble = self._once(self.headers.get("X-Trouble", ""), body)
         headers = dict(self.headers.items())
-        log(what="request", method=self.command, path=self.path, key=self.key, headers=headers, body=body)
+        log(
+            what="request",
+            method=self.command,
+            path=self.path,
+            key=self.key,
+            headers=headers,
+            body=body,
+            port=self.client_address[1],
+        )
         name = parts.path.strip("/").split("/")
         answer = getattr(self, f"on_{name[0].replace('-', '_').replace('.', '_')}", None)
         if answer is None:

@@ -77,6 +77,16 @@ async def test_an_operation_that_cannot_be_offered_is_refused_where_it_is_named(
         await names(given, tools=("x",))
 
 
+async def test_an_operation_whose_schema_is_none_is_left_out_and_said_so(caplog: pytest.LogCaptureFixture) -> None:
+    """A document of hundreds must not fail for one of them."""
+    wrong = parameter("a", schema={"type": "number", "exclusiveMinimum": True})
+    given = document({**ONE["paths"], "/x": {"get": {"operationId": "x", "parameters": [wrong], **OK}}})
+    assert await names(given) == ["echo", "post"]
+    assert "http.shop: not offered: GET /x has a schema that is no JSON schema" in caplog.text
+    with pytest.raises(ConfigurationError, match="tools: 'x' cannot be offered: GET /x has a schema"):
+        await names(given, tools=("x",))
+
+
 async def test_a_large_catalogue_must_be_narrowed() -> None:
     count = http_limits.TOOLS_PER_SOURCE_MAX + 1
     many = document({f"/x{n}": {"get": {"operationId": f"x{n}", **OK}} for n in range(count)})

@@ -94,12 +94,13 @@ class Client:
     def __init__(self, given: Iterable[Origin], networks: Iterable[Network] = ()) -> None:
         self._given = {(origin.host, origin.port) for origin in given}
         self._networks = tuple(networks)
+        self._tls = ssl.create_default_context()
         self._kept = self._pool(kept=http_limits.CONNECTIONS_MAX)
         self._fresh = self._pool(kept=0)
 
     def _pool(self, kept: int) -> httpcore.AsyncConnectionPool:
         return httpcore.AsyncConnectionPool(
-            ssl_context=ssl.create_default_context(),
+            ssl_context=self._tls,
             max_connections=http_limits.CONNECTIONS_MAX,
             max_keepalive_connections=kept,
             keepalive_expiry=http_limits.KEEPALIVE_S,
