@@ -92,7 +92,6 @@ REQUIREMENTS: dict[str, Requirement] = {
             "tools/test_outcomes.py::test_p3_every_outcome_at_every_moment",
             "tools/http/test_crashes.py::test_p3_a_worker_killed_around_a_request_makes_no_second_effect",
             "tools/http/test_properties.py::test_p3_no_answer_lets_a_call_that_may_have_happened_be_made_again",
-            "tools/http/test_properties.py::test_p3_no_answer_lets_a_call_that_may_have_happened_be_made_again",
             "demo/test_orders_killed.py::test_p3_an_orders_server_killed_around_a_call_makes_no_second_effect",
             "public_servers/test_public_servers.py"
             "::test_p3_three_public_servers_from_one_file_make_no_second_effect_through_crashes",
