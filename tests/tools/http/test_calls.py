@@ -63,6 +63,15 @@ async def test_an_answer_without_bound_is_cut(service: Service) -> None:
         assert "was not kept" in told
 
 
+async def test_an_answer_that_comes_compressed_unasked_is_unpacked_within_the_bound(service: Service) -> None:
+    async with opened(base_url=service.url) as tools:
+        assert (await tools.call("get_order", order_id="A-1", trouble="gzip"))["item"] == "blender"
+        times = str(http_limits.ANSWER_BYTES_MAX // 256 + 1)
+        told = await tools.call("get_file", times=times, type="text/plain", trouble="gzip")
+        assert told.endswith(f"it is over {http_limits.ANSWER_BYTES_MAX} bytes.]")
+    assert service.requests[0]["headers"]["Accept-Encoding"] == "identity"
+
+
 @pytest.mark.parametrize("trouble", ["before-effect", "after-effect"])
 async def test_a_lost_connection_leaves_a_once_call_in_doubt(service: Service, trouble: str) -> None:
     async with opened(base_url=service.url) as tools:

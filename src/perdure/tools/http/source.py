@@ -36,13 +36,14 @@ from perdure.tools.http.answers import told_status
 from perdure.tools.http.client import Client, Lost, NotSent, Origin
 from perdure.tools.http.document import Document, checked, read_text
 from perdure.tools.http.offering import Offer, offer_of
-from perdure.tools.http.operations import Method, Operation
+from perdure.tools.http.operations import KEY_HEADER, Method, Operation
 from perdure.tools.http.outcomes import is_good
-from perdure.tools.http.requests import Request
+from perdure.tools.http.requests import OWN_HEADERS, Request
 from perdure.tools.http.tool import Asking, HttpTool, Service
 
 _SOURCE: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]{0,31}")
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
+_FRAMING: Final = frozenset(("content-length", "transfer-encoding", "connection", "host", KEY_HEADER.lower()))
 _VALUE: Final = re.compile(r"[\x20-\x7e]*")
 _FETCHED: Final = ("http://", "https://")
 _CLAIMED: Final[Mapping[Method, EffectClass]] = {
@@ -101,6 +102,8 @@ class OpenApiTools:
                 raise ConfigurationError(
                     f"{self._field}, headers", f"{header!r} is no header's name; write it as in X-Api-Key"
                 )
+            if header.lower() in _FRAMING:
+                raise ConfigurationError(f"{self._field}, headers", f"{header!r} is set for each request; leave it out")
         self._tools = tuple(tools)
         self._rules = dict(rules or {})
         self._networks = tuple(_network(f"{self._field}, networks", each) for each in networks)
@@ -168,7 +171,7 @@ class OpenApiTools:
         field = f"{self._field}, document"
         origin = _origin(field, url)
         own = headers if base_url is None or _origin(field, base_url) == origin else {}
-        request = Request("GET", url, {"Accept": "application/json, */*;q=0.5", "Accept-Encoding": "identity", **own})
+        request = Request("GET", url, OWN_HEADERS).with_headers(own)
         async with Client([origin], self._networks) as client:
             try:
                 answer = await client.send(
