@@ -13,6 +13,7 @@ from pathlib import Path
 from perdure import Agent, Call, tool
 from perdure.core.agent import RetryPolicy
 from perdure.core.content import Entry, ModelReply, UserEntry
+from perdure.core.errors import ModelError
 from perdure.core.ports import BlobReader, DeltaSink, ModelRequest
 from perdure.testing import call, calls, fail, say, scripted
 from perdure.testing.script import Step
@@ -72,7 +73,7 @@ async def brief(call: Call) -> str:
     return "brief"
 
 
-def script(transcript: tuple[Entry, ...]) -> Step | Exception:
+def script(transcript: tuple[Entry, ...]) -> Step | ModelError:
     last = transcript[-1]
     match last.message.text.split()[0] if isinstance(last, UserEntry) else "":
         case "fail":

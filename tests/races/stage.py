@@ -144,15 +144,10 @@ class Race:
         return await self.task.stop()
 
     async def steer(self, name: str) -> None:
-        await self._change("steer", name)
+        await self.task.steer(self.message(name))
 
     async def withdraw(self, name: str) -> None:
-        await self._change("cancel_message", name)
-
-    async def _change(self, update: str, name: str) -> None:
-        handle = self.stage.bench.client.get_workflow_handle(self.id)
-        async with asyncio.timeout(self.wait_s):
-            await handle.execute_update(update, self.message(name))
+        await self.task.withdraw(self.message(name))
 
     async def unanswered(self, doing: Awaitable[object]) -> None:
         """Do something while no worker is up: it is told so, and what it asked for waits with Temporal."""
