@@ -29,6 +29,11 @@ REQUIREMENTS: dict[str, Requirement] = {
             "temporal/test_inbox.py::test_a_resend_changes_nothing_and_other_content_is_refused",
             "temporal/test_inbox.py::test_an_id_from_long_ago_is_looked_up_in_the_store",
             "temporal/test_inbox.py::test_many_senders_at_once_lose_nothing",
+            "temporal/test_update_limits.py::test_three_hundred_mixed_operations_at_once",
+            "temporal/test_update_limits.py::test_a_history_that_takes_no_more_updates_takes_everything_else",
+            "temporal/test_update_limits.py::test_a_task_that_continues_takes_updates_again_and_keeps_its_answers",
+            "temporal/test_update_limits.py::test_a_cancel_is_taken_where_no_update_is",
+            "temporal/test_update_limits.py::test_two_and_a_half_thousand_operations_in_one_history",
             "temporal/test_inbox.py::test_early_messages_join_the_starts_own",
             "temporal/test_inbox.py::test_p1_a_full_history_takes_nothing_in_until_it_is_continued",
             "a2a/test_store_failing.py::test_what_was_taken_in_is_not_asked_for_again_where_the_store_fails_after_it",
@@ -199,6 +204,7 @@ REQUIREMENTS: dict[str, Requirement] = {
         (
             "core/test_rules_calls.py::test_p7_deaths_close_more_keys_than_failures_and_come_to_an_end_too",
             "core/test_rules_calls.py::test_p7_doubts_are_bounded",
+            "temporal/test_contexts.py::test_p7_what_is_seen_is_bounded_and_says_so",
             "core/test_retry.py::test_p7_every_delay_is_bounded",
             "core/test_rules_calls.py::test_p7_keys_that_close_again_and_again_come_to_an_end",
             "core/test_rules_doubts.py::test_p7_the_closed_keys_that_are_watched_are_bounded",
@@ -224,6 +230,8 @@ REQUIREMENTS: dict[str, Requirement] = {
         "Stop means stop: after an acknowledged stop no call of that run begins.",
         (
             "core/test_rules_calls.py::test_p9_a_full_account_of_doubts_begins_nothing_more_in_its_turn",
+            "stopping/test_processes.py::test_p9_of_parallel_calls_each_ends_as_what_it_then_is",
+            "stopping/test_processes.py::test_p9_a_call_that_does_not_hear_is_waited_for_within_a_bound",
             "core/test_rules_doubts.py::test_p9_a_run_that_ends_asks_nobody",
             "core/test_rules_doubts.py::test_p9_a_word_that_comes_while_the_run_ends_is_carried_by_the_next",
             "core/test_rules_runs.py::test_p9_a_reply_that_comes_after_the_stop_begins_none_of_its_calls",
@@ -276,6 +284,9 @@ REQUIREMENTS: dict[str, Requirement] = {
         "Pending until promoted or withdrawn; runnable with tail > head, else parked.",
         (
             "core/test_rules_messages.py::test_r2_parked_is_pending_behind_the_head",
+            "core/test_inbox.py::test_r2_the_log_alone_says_what_waits_and_whether_it_may_run",
+            "a2a/test_lanes.py::test_a_run_is_talked_to_while_it_works",
+            "cli/client/test_lanes.py::test_a_task_is_pushed_stopped_and_goes_on",
             "races/test_parked.py::test_a1_what_came_while_a_run_failed_is_parked_and_the_next_message_runs_all",
             "races/test_parked.py::test_a5_what_was_queued_before_a_stop_and_sent_while_it_winds_down_is_parked",
         ),
@@ -305,6 +316,7 @@ REQUIREMENTS: dict[str, Requirement] = {
         "A move to steer is recorded, and moves the tail, even for a message already there.",
         (
             "core/test_rules_messages.py::test_r5_a_move_is_recorded_even_for_a_steer",
+            "core/test_inbox.py::test_r5_a_parked_message_that_is_moved_is_runnable_again",
             "races/test_parked.py::test_a6_a_parked_message_moved_to_steer_had_started_at_once_and_resumes",
             "races/test_parked.py::test_a7_a_parked_steer_asked_for_the_steer_lane_again_runs",
         ),
@@ -314,6 +326,7 @@ REQUIREMENTS: dict[str, Requirement] = {
         (
             "core/test_rules_messages.py::test_r6_a_run_whose_messages_are_all_taken_back_ends",
             "core/test_rules_messages.py::test_r6_cancel_withdraws_one_message",
+            "core/test_inbox.py::test_r6_what_does_not_wait_is_refused_by_name",
             "core/test_rules_messages.py::test_r6_taking_back_what_does_not_wait_is_refused",
             "races/test_parked.py::test_a5_what_was_queued_before_a_stop_and_sent_while_it_winds_down_is_parked",
             "races/test_stopped.py::test_a21_of_one_taken_back_one_stopped_and_one_new_message_only_the_new_one_runs",
