@@ -31,7 +31,7 @@ async def test_b1_a_message_with_a_lane_is_no_answer_to_the_question_that_is_ope
     assert [row.data["text"] for row in rows_of(stored, "help.answered")] == ["the red one"]
 
 
-async def test_b1_without_a_lane_it_is_the_answer(bench: Bench) -> None:
+async def test_without_a_lane_it_is_the_answer(bench: Bench) -> None:
     agent = bench.agent(
         call("ask_participant", {"question": "Which one?"}), lambda transcript: say(results(transcript)[0].text)
     )
