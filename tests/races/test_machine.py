@@ -41,6 +41,7 @@ async def test_a20_the_machine_goes_down_and_boots(data: DataFolder, end: End, r
     await down_and_up(data, end, round_, {})
 
 
+@pytest.mark.full
 async def test_a20_told_as_crashes_the_losses_would_count(data: DataFolder) -> None:
     """With heartbeats that find nothing in time: it is the roster that tells of the dead."""
     with pytest.raises(AssertionError, match="R12: a crash was counted"):
