@@ -29,6 +29,11 @@ REQUIREMENTS: dict[str, Requirement] = {
             "temporal/test_inbox.py::test_a_resend_changes_nothing_and_other_content_is_refused",
             "temporal/test_inbox.py::test_an_id_from_long_ago_is_looked_up_in_the_store",
             "temporal/test_inbox.py::test_many_senders_at_once_lose_nothing",
+            "temporal/test_update_limits.py::test_three_hundred_mixed_operations_at_once",
+            "temporal/test_update_limits.py::test_a_history_that_takes_no_more_updates_takes_everything_else",
+            "temporal/test_update_limits.py::test_a_task_that_continues_takes_updates_again_and_keeps_its_answers",
+            "temporal/test_update_limits.py::test_a_cancel_is_taken_where_no_update_is",
+            "temporal/test_update_limits.py::test_two_and_a_half_thousand_operations_in_one_history",
             "temporal/test_inbox.py::test_early_messages_join_the_starts_own",
             "temporal/test_inbox.py::test_p1_a_full_history_takes_nothing_in_until_it_is_continued",
             "a2a/test_store_failing.py::test_what_was_taken_in_is_not_asked_for_again_where_the_store_fails_after_it",
@@ -56,6 +61,12 @@ REQUIREMENTS: dict[str, Requirement] = {
             "a2a/test_store_failing.py::test_a_first_message_that_was_refused_has_left_nothing",
             "a2a/test_store_failing.py::test_a_further_message_stays_admitted_and_a_resend_tells",
             "a2a/test_store_failing.py::test_a_server_without_its_store_takes_messages_and_says_that_it_can_tell_no_more",
+            "races/test_going_on.py::test_a2_a_message_admitted_while_a_run_is_set_up_is_acted_on_once",
+            "races/test_parked.py::test_a8_a_parked_message_that_is_sent_again_changes_nothing",
+            "races/test_going_on.py::test_b6_a_message_that_arrives_before_anything_is_cached_takes_effect",
+            "races/test_cut.py::test_a19_cut_off_and_then_slow_nothing_is_lost_and_nothing_is_done_twice",
+            "races/test_questions.py::test_b1_a_message_with_a_lane_is_no_answer_to_the_question_that_is_open",
+            "races/test_soak.py::test_whoever_talks_to_it_while_it_is_killed_finds_every_promise_kept",
         ),
     ),
     "P2": Requirement(
@@ -69,6 +80,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "temporal/test_crash.py::test_killed_between_a_commit_and_its_telling",
             "crash/test_points.py::test_killed_at",
             "crash/test_commits.py::test_killed_after_every_commit",
+            "races/test_cut.py::test_a19_cut_off_and_then_slow_nothing_is_lost_and_nothing_is_done_twice",
         ),
     ),
     "P3": Requirement(
@@ -108,6 +120,8 @@ REQUIREMENTS: dict[str, Requirement] = {
             "store/test_effects.py::test_a_once_call_is_begun_once_and_then_in_doubt",
             "crash/test_points.py::test_killed_at",
             "crash/test_commits.py::test_killed_after_every_commit",
+            "races/test_cut.py::test_a19_cut_off_and_then_slow_nothing_is_lost_and_nothing_is_done_twice",
+            "races/test_soak.py::test_whoever_talks_to_it_while_it_is_killed_finds_every_promise_kept",
         ),
     ),
     "P4": Requirement(
@@ -173,6 +187,9 @@ REQUIREMENTS: dict[str, Requirement] = {
             "store/test_log.py::test_nothing_follows_a_terminal_status",
             "crash/test_points.py::test_killed_at",
             "crash/test_commits.py::test_killed_after_every_commit",
+            "races/test_stopped.py::test_a9_a_stop_while_the_failed_end_commits_makes_one_end",
+            "races/test_stopped.py::test_b5_a_cancel_exactly_when_an_activity_completes_makes_one_terminal_state",
+            "races/test_soak.py::test_whoever_talks_to_it_while_it_is_killed_finds_every_promise_kept",
         ),
     ),
     "P6": Requirement(
@@ -199,6 +216,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "store/test_channel.py::test_an_event_of_another_process_is_told_and_not_only_found",
             "a2a/test_store_failing.py::test_a_stream_says_that_it_was_cut_and_goes_on_elsewhere_from_its_number",
             "a2a/test_drafts.py::test_a_client_reads_along_while_the_worker_dies",
+            "races/test_soak.py::test_whoever_talks_to_it_while_it_is_killed_finds_every_promise_kept",
         ),
     ),
     "P7": Requirement(
@@ -206,6 +224,7 @@ REQUIREMENTS: dict[str, Requirement] = {
         (
             "core/test_rules_calls.py::test_p7_deaths_close_more_keys_than_failures_and_come_to_an_end_too",
             "core/test_rules_calls.py::test_p7_doubts_are_bounded",
+            "temporal/test_contexts.py::test_p7_what_is_seen_is_bounded_and_says_so",
             "core/test_retry.py::test_p7_every_delay_is_bounded",
             "core/test_rules_calls.py::test_p7_keys_that_close_again_and_again_come_to_an_end",
             "core/test_rules_doubts.py::test_p7_the_closed_keys_that_are_watched_are_bounded",
@@ -236,6 +255,8 @@ REQUIREMENTS: dict[str, Requirement] = {
             "core/test_asking.py::test_p9_a_stop_closes_the_question_and_the_next_run_finds_out",
             "core/test_fallbacks.py::test_p9_a_run_that_ends_asks_nobody_else",
             "core/test_rules_calls.py::test_p9_a_full_account_of_doubts_begins_nothing_more_in_its_turn",
+            "stopping/test_processes.py::test_p9_of_parallel_calls_each_ends_as_what_it_then_is",
+            "stopping/test_processes.py::test_p9_a_call_that_does_not_hear_is_waited_for_within_a_bound",
             "core/test_rules_doubts.py::test_p9_a_run_that_ends_asks_nobody",
             "core/test_rules_doubts.py::test_p9_a_word_that_comes_while_the_run_ends_is_carried_by_the_next",
             "core/test_rules_runs.py::test_p9_a_reply_that_comes_after_the_stop_begins_none_of_its_calls",
@@ -246,6 +267,9 @@ REQUIREMENTS: dict[str, Requirement] = {
             "temporal/test_store_failures.py::test_a_stop_is_not_acknowledged_before_its_fence_stands",
             "temporal/test_stopping.py::test_during_a_backoff_no_further_request_is_made",
             "crash/test_fence.py::test_an_attempt_that_hears_of_no_stop_is_fenced",
+            "races/test_stopped.py::test_a16_a_stop_and_then_a_crash_stays_stopped",
+            "races/test_stopped.py::test_b4_a_stop_while_a_provider_refuses_takes_effect_at_once",
+            "races/test_soak.py::test_whoever_talks_to_it_while_it_is_killed_finds_every_promise_kept",
         ),
     ),
     "P10": Requirement(
@@ -279,11 +303,20 @@ REQUIREMENTS: dict[str, Requirement] = {
         (
             "core/test_rules_messages.py::test_r1_an_answered_end_leaves_the_head",
             "core/test_rules_messages.py::test_r1_tail_is_the_admission_until_a_move",
+            "races/test_parked.py::test_a6_a_parked_message_moved_to_steer_had_started_at_once_and_resumes",
+            "races/test_stopped.py::test_a13_a_message_stopped_right_after_an_answered_end_never_starts_by_itself",
         ),
     ),
     "R2": Requirement(
         "Pending until promoted or withdrawn; runnable with tail > head, else parked.",
-        ("core/test_rules_messages.py::test_r2_parked_is_pending_behind_the_head",),
+        (
+            "core/test_rules_messages.py::test_r2_parked_is_pending_behind_the_head",
+            "core/test_inbox.py::test_r2_the_log_alone_says_what_waits_and_whether_it_may_run",
+            "a2a/test_lanes.py::test_a_run_is_talked_to_while_it_works",
+            "cli/client/test_lanes.py::test_a_task_is_pushed_stopped_and_goes_on",
+            "races/test_parked.py::test_a1_what_came_while_a_run_failed_is_parked_and_the_next_message_runs_all",
+            "races/test_parked.py::test_a5_what_was_queued_before_a_stop_and_sent_while_it_winds_down_is_parked",
+        ),
     ),
     "R3": Requirement(
         "Admission is durable before it is acknowledged; promotion and transcript entry are one step.",
@@ -292,6 +325,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "core/test_rules_messages.py::test_r3_an_answer_waits_for_messages_that_are_not_durable_yet",
             "core/test_rules_messages.py::test_r3_promotion_and_entry_are_one_row",
             "temporal/test_store_failures.py::test_a_send_says_at_once_that_the_store_fails_and_a_resend_tells",
+            "races/test_going_on.py::test_a2_a_message_admitted_while_a_run_is_set_up_is_acted_on_once",
         ),
     ),
     "R4": Requirement(
@@ -301,34 +335,53 @@ REQUIREMENTS: dict[str, Requirement] = {
             "core/test_rules_messages.py::test_r4_queued_messages_join_one_at_a_time_after_an_answer",
             "core/test_rules_messages.py::test_r4_steers_that_are_not_durable_hold_back_later_ones",
             "core/test_rules_messages.py::test_r4_the_next_message_takes_everything_parked_with_it",
+            "races/test_parked.py::test_a4_a_parked_follow_up_goes_first_and_the_old_reply_is_not_asked_for_again",
+            "races/test_parked.py::test_b2_a_steer_that_comes_as_the_run_ends_is_acted_on_once",
         ),
     ),
     "R5": Requirement(
         "A move to steer is recorded, and moves the tail, even for a message already there.",
-        ("core/test_rules_messages.py::test_r5_a_move_is_recorded_even_for_a_steer",),
+        (
+            "core/test_rules_messages.py::test_r5_a_move_is_recorded_even_for_a_steer",
+            "core/test_inbox.py::test_r5_a_parked_message_that_is_moved_is_runnable_again",
+            "races/test_parked.py::test_a6_a_parked_message_moved_to_steer_had_started_at_once_and_resumes",
+            "races/test_parked.py::test_a7_a_parked_steer_asked_for_the_steer_lane_again_runs",
+        ),
     ),
     "R6": Requirement(
         "Cancel withdraws one message; stop ends the run and parks what is pending.",
         (
             "core/test_rules_messages.py::test_r6_a_run_whose_messages_are_all_taken_back_ends",
             "core/test_rules_messages.py::test_r6_cancel_withdraws_one_message",
+            "core/test_inbox.py::test_r6_what_does_not_wait_is_refused_by_name",
             "core/test_rules_messages.py::test_r6_taking_back_what_does_not_wait_is_refused",
+            "races/test_parked.py::test_a5_what_was_queued_before_a_stop_and_sent_while_it_winds_down_is_parked",
+            "races/test_stopped.py::test_a21_of_one_taken_back_one_stopped_and_one_new_message_only_the_new_one_runs",
         ),
     ),
     "R7": Requirement(
         "A wake is a hint: no run opens without work.",
-        ("core/test_rules_messages.py::test_r7_no_run_opens_without_work",),
+        (
+            "core/test_rules_messages.py::test_r7_no_run_opens_without_work",
+            "races/test_stopped.py::test_a13_a_message_stopped_right_after_an_answered_end_never_starts_by_itself",
+        ),
     ),
     "R8": Requirement(
         "run.started is logged before any promotion; exactly one end follows.",
         (
             "core/test_rules_runs.py::test_r8_run_started_comes_before_any_promotion_and_one_end_after",
             "core/test_rules_runs.py::test_r8_the_state_says_that_an_end_is_still_owed",
+            "races/test_stopped.py::test_a9_a_stop_while_the_failed_end_commits_makes_one_end",
         ),
     ),
     "R9": Requirement(
         "An end without an answer starts nothing; what is admitted after its commit is runnable.",
-        ("core/test_rules_runs.py::test_r9_an_unanswered_end_starts_nothing",),
+        (
+            "core/test_rules_runs.py::test_r9_an_unanswered_end_starts_nothing",
+            "races/test_parked.py::test_a1_what_came_while_a_run_failed_is_parked_and_the_next_message_runs_all",
+            "races/test_going_on.py::test_a3_a_run_opened_after_a_failed_end_resumes",
+            "races/test_parked.py::test_a5_what_was_queued_before_a_stop_and_sent_while_it_winds_down_is_parked",
+        ),
     ),
     "R10": Requirement(
         "Ends are answered, failed with a reason, stopped; an interruption is none.",
@@ -336,6 +389,8 @@ REQUIREMENTS: dict[str, Requirement] = {
             "core/test_rules_runs.py::test_r10_a_truncated_reply_begins_none_of_its_calls",
             "core/test_rules_runs.py::test_r10_an_empty_reply_answers_with_nothing",
             "core/test_rules_runs.py::test_r10_reason_codes",
+            "races/test_going_on.py::test_a3_a_run_opened_after_a_failed_end_resumes",
+            "races/test_stopped.py::test_a12_a_run_that_a_crash_cut_off_and_that_is_stopped_stays_stopped",
         ),
     ),
     "R11": Requirement(
@@ -343,6 +398,11 @@ REQUIREMENTS: dict[str, Requirement] = {
         (
             "core/test_rules_runs.py::test_r11_a_second_stop_records_nothing_more",
             "core/test_rules_runs.py::test_r11_with_nothing_to_stop_nothing_is_recorded",
+            "races/test_stopped.py::test_a10_a_stop_after_a_failed_end_with_nothing_new_is_no_event",
+            "races/test_stopped.py::test_a11_a_stop_accepted_before_the_run_opened_counts_and_parks_the_message",
+            "races/test_stopped.py::test_a12_a_run_that_a_crash_cut_off_and_that_is_stopped_stays_stopped",
+            "races/test_stopped.py::test_a13_a_message_stopped_right_after_an_answered_end_never_starts_by_itself",
+            "races/test_stopped.py::test_a16_a_stop_and_then_a_crash_stays_stopped",
         ),
     ),
     "R12": Requirement(
@@ -360,6 +420,10 @@ REQUIREMENTS: dict[str, Requirement] = {
             "supervisor/test_quarantine.py::test_r12_a_poison_task_ends_at_its_limit_and_its_neighbours_finish_uncounted",
             "supervisor/test_report.py::test_a_death_counts_against_the_one_that_was_alone",
             "supervisor/test_ends.py::test_sigterm_drains_and_counts_no_crash",
+            "races/test_going_on.py::test_a14_a_shutdown_during_a_model_request_resumes_with_no_crash_counted",
+            "races/test_going_on.py::"
+            "test_a15_a_task_that_kills_its_worker_each_time_ends_at_its_limit_and_costs_its_neighbour_nothing",
+            "races/test_machine.py::test_a20_the_machine_goes_down_and_boots",
         ),
     ),
     "R13": Requirement(
@@ -390,6 +454,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "temporal/test_failures.py::test_one_of_three_in_parallel_raises_and_drops_no_sibling",
             "crash/test_points.py::test_killed_at",
             "crash/test_commits.py::test_killed_after_every_commit",
+            "races/test_stopped.py::test_b1_a_message_after_a_stop_in_the_middle_of_a_tool_is_in_the_next_run",
         ),
     ),
     "R15": Requirement(

@@ -50,6 +50,7 @@ class Life:
     def __init__(self, chance: Random) -> None:
         self.chance = chance
         self.steps: list[str] = []
+        self.late = 0
         self.task = Task(
             stores=False,
             after_answer=self.one("input_required", "input_required", "input_required", "completed"),
@@ -77,7 +78,7 @@ class Life:
     def possible(self) -> list[Callable[[], None]]:
         """Return what may happen now, the likely more than once."""
         task = self.task
-        may: list[Callable[[], None]] = [self.send, self.restart]
+        may: list[Callable[[], None]] = [self.send, self.restart, self.kill]
         may += [self.resend, self.stop_or_cancel] if task.state.seen else []
         may += [self.store, self.store, self.task.diverge] if task.unstored else []
         may += [self.move_or_withdraw] if task.state.inbox and not task.state.terminal else []
@@ -187,29 +188,39 @@ class Life:
         self.task.wait_over(index)
 
     def restart(self) -> None:
-        """The task is carried over; before that, sometimes a worker dies with all that it has under way."""
-        worker, alone = self.one("", *WORKERS), self.one(True, False)
-        for flight in list(self.task.flights.values()) if worker else []:
+        """The task is carried over, as by continue-as-new and by every replay."""
+        self.task.restart()
+
+    def kill(self) -> None:
+        """A worker dies with what it had under way, which may be a part of it; what it still says comes too late."""
+        worker, alone = self.one(*WORKERS[1:]), self.one(True, False)
+        for flight in [flight for flight in self.task.flights.values() if self.one(True, True, False)]:
             if isinstance(flight, CallModel):
                 self.task.model_fails("worker_died", worker=worker, alone=alone)
             else:
                 self.task.tool_fails(flight.index, "worker_died", worker=worker, alone=alone)
+            self._refuses_stale(flight)
         self.task.restart()
 
     def _refuses_stale(self, flight: CallModel | CallTool) -> None:
-        """A second answer of an attempt is illegal, whatever became of the task."""
-        failure = Failure(kind="worker_lost", message="late")
-        fields: dict[str, Any] = {"at_ms": 1, "turn": flight.turn, "attempt": flight.attempt, "failure": failure}
-        late: events.Event
+        """A second answer of an attempt is illegal, a result as well as a failure, whatever became of the task."""
+        said: dict[str, Any] = {"at_ms": 1, "turn": flight.turn, "attempt": flight.attempt}
+        failure = {"failure": Failure(kind="worker_lost", message="late")}
+        late: list[events.Event]
         if isinstance(flight, CallModel):
-            late = events.ModelFailed.model_validate(fields)
+            reply = {"digest": "late", "finish": "stop", "has_text": True}
+            late = [events.ModelFailed(**said, **failure), events.ModelReplied(**said, **reply)]
         else:
-            late = events.ToolFailed.model_validate(fields | {"index": flight.index})
-        try:
-            step(self.task.state, late)
-        except IllegalEvent:
-            return
-        raise AssertionError(f"P3: a second answer of {flight} was taken")
+            said["index"] = flight.index
+            result = {"outcome": "result", "digest": "late"}
+            late = [events.ToolFailed(**said, **failure), events.ToolFinished(**said, **result)]
+        for event in late:
+            try:
+                step(self.task.state, event)
+            except IllegalEvent:
+                self.late += 1
+                continue
+            raise AssertionError(f"P3: a second answer of {flight} was taken: {event}")
 
     # --- the end ------------------------------------------------------------------------------------------------
 

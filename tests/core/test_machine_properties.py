@@ -43,3 +43,13 @@ def test_promises_hold_in_seeded_lives(shard: int) -> None:
             life.live(STEPS)
         except Exception as error:
             raise AssertionError(f"seed {seed}, after {' '.join(life.steps)}") from error
+
+
+def test_lives_have_kills_resends_and_late_results() -> None:
+    """What the promises are asked against is there: with none of one kind, they would hold for nothing."""
+    lives = [Life(Random(seed)) for seed in range(20)]
+    for life in lives:
+        life.live(50)
+    steps = [step for life in lives for step in life.steps]
+    assert min(steps.count(name) for name in ("kill", "resend", "restart", "stop_or_cancel", "move_or_withdraw")) > 20
+    assert sum(life.late for life in lives) > 100

@@ -20,7 +20,7 @@ PLACE = "PERDURE_TEST_PLACE"
 """The environment variable that says where the outside's log is."""
 
 MODEL_CALLS_MAX = 200
-HEARTBEAT_S = 2.0
+HEARTBEAT_S = float(os.environ.get("PERDURE_TEST_HEARTBEAT_S", "2"))
 """An attempt that Temporal counts as begun and no worker got is waited for this long."""
 
 FAST = RetryPolicy(attempts_max=5, first_ms=50, factor=1.0)

@@ -36,10 +36,7 @@ from tests.temporal.bench import Bench, logged, rows_of, until
 
 REFERENCE = "tests.races.acting:agent"
 WAIT_S = 30.0
-WITHOUT_S = 8.0
-"""A race without its rule may wait for what never comes; it is told from one that is slow by what it finds."""
-
-IMPATIENT_S = 0.3
+IMPATIENT_S = 1.0
 PAUSE_S = 0.05
 STAGED = ("test_parked", "test_stopped", "test_going_on")
 """The modules whose races are played on the one stage."""
@@ -124,7 +121,7 @@ class Race:
         self.declared = declared
         self.without = without
         self.id = task_of(stage.bench, declared, without)
-        self.wait_s = WITHOUT_S if without else WAIT_S
+        self.wait_s = WAIT_S
         self.place = stage.bench.home
         self.task: Task = stage.app.task(self.id)
         self._held: set[Path] = set()
@@ -144,15 +141,10 @@ class Race:
         return await self.task.stop()
 
     async def steer(self, name: str) -> None:
-        await self._change("steer", name)
+        await self.task.steer(self.message(name))
 
     async def withdraw(self, name: str) -> None:
-        await self._change("cancel_message", name)
-
-    async def _change(self, update: str, name: str) -> None:
-        handle = self.stage.bench.client.get_workflow_handle(self.id)
-        async with asyncio.timeout(self.wait_s):
-            await handle.execute_update(update, self.message(name))
+        await self.task.withdraw(self.message(name))
 
     async def unanswered(self, doing: Awaitable[object]) -> None:
         """Do something while no worker is up: it is told so, and what it asked for waits with Temporal."""
@@ -222,6 +214,11 @@ class Race:
                         if left == 0:
                             return found
         raise AssertionError(f"{kind} {data} came {count - left} times of {count}")
+
+    async def first(self, prefix: str) -> str:
+        """Wait for the task's first event whose kind begins so, and return its kind."""
+        async with asyncio.timeout(self.wait_s):
+            return await anext(found.kind async for found in self.task.events() if found.kind.startswith(prefix))
 
     async def state(self) -> TaskState:
         """Return the state as the workflow has it, from a worker that is up."""

@@ -81,11 +81,12 @@ async def sent(app: App, task_id: str) -> int:
             return await app.task(task_id).send("second", message_id="m-2", lane="queue")
 
 
-@pytest.mark.parametrize("how", ["torn", "dead"])
+@pytest.mark.parametrize("how", ["torn", pytest.param("dead", marks=pytest.mark.full)])
 async def test_a19_cut_off_and_then_slow_nothing_is_lost_and_nothing_is_done_twice(bench: Bench, how: How) -> None:
     await cut_off(bench, how)
 
 
+@pytest.mark.full
 async def test_a19_without_the_look_into_the_ledger_the_cut_call_is_made_twice(bench: Bench) -> None:
     with pytest.raises(AssertionError, match="P3: begun twice"):
         await cut_off(bench, "torn", "ledger lookup")

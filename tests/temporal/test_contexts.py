@@ -1,10 +1,13 @@
 """Tasks of one context: what a new one's model sees of the earlier ones, and what it never sees."""
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 
 from perdure import App, Task, tool
 from perdure.core import limits
 from perdure.core.content import DataPart, Entry, ModelEntry, UserEntry
+from perdure.core.errors import MessageNotWaiting
 from perdure.testing import call, fail, last_user, replies, say
 from tests.temporal.bench import Bench, Gate, event, logged, until
 
@@ -145,3 +148,66 @@ async def test_another_principals_context_is_not_seen(bench: Bench) -> None:
         await done(app, "one", "c-1")
         assert await app.ended_in("c-1", "somebody else") == ()
         assert len(await app.ended_in("c-1", "")) == 1
+
+
+# --- what each operation moves ----------------------------------------------------------------------------------
+
+
+async def stamps(bench: Bench, app: App, *tasks: Task) -> dict[str, int]:
+    """Return the revisions of these tasks and of the contexts, once nothing is on its way any more."""
+
+    async def settled() -> bool:
+        monitors = [await task.monitor() for task in tasks]
+        return not any(each.unwritten or each.flights for each in monitors)
+
+    await until(settled)
+    rows = {task.id: (await task.row()).revision for task in tasks}
+    return rows | {each.context_id: each.revision for each in await app.store.contexts(9)}
+
+
+async def test_each_operation_moves_its_own_task_and_reading_moves_nothing(bench: Bench) -> None:
+    """Section 7: a task by any write to it or beneath it, its context by a new task alone."""
+    agent = bench.agent(*[call("ask_participant", {"question": "Which?"})] * 9, after_answer="input_required")
+    async with bench.app(agent) as app:
+        one = await app.send("go", context_id="c-1")
+        other = await app.send("go", context_id="c-1")
+        question = await event(one, "help.requested")
+        await event(other, "help.requested")
+
+        async def refused() -> None:
+            with pytest.raises(MessageNotWaiting):
+                await one.withdraw("m-none")
+
+        async def sent_again() -> None:
+            await one.send("later", message_id="m-1", lane="queue")
+
+        async def read() -> None:
+            await one.inbox()
+            await app.tasks()
+            assert [each.event.number for each in await logged(app.store, one.id)]
+
+        changes: list[tuple[str, Callable[[], Awaitable[object]], set[str]]] = [
+            ("a message", sent_again, {one.id}),
+            ("the message again", sent_again, set()),
+            ("a move", lambda: one.steer("m-1"), {one.id}),
+            ("a refused withdrawal", refused, set()),
+            ("reading", read, set()),
+            ("a withdrawal", lambda: one.withdraw("m-1"), {one.id}),
+            ("an answer", lambda: one.answer(question.help_id, "this"), {one.id}),
+            ("a stop", one.stop, {one.id}),
+            ("a stop of what rests", one.stop, set()),
+            ("a cancel", one.cancel, {one.id}),
+        ]
+        for name, change, moves in changes:
+            before = await stamps(bench, app, one, other)
+            await change()
+            after = await stamps(bench, app, one, other)
+            assert {thing for thing, revision in after.items() if revision != before[thing]} == moves, name
+        before = await stamps(bench, app, other)
+        await app.send("go", context_id="c-1")
+
+        async def moved() -> bool:
+            return (await stamps(bench, app, other))["c-1"] > before["c-1"]
+
+        await until(moved)
+        assert (await stamps(bench, app, other))[other.id] == before[other.id]

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import AsyncIterator
-from typing import assert_type
+from typing import Literal, assert_type
 
 from pydantic import JsonValue
 from sqlalchemy import Connection
@@ -90,5 +90,12 @@ async def main() -> None:
         async for event in events:
             assert_type(event.text, str)
             await task.answer(event.help_id, "yes")
+        number = await task.send("later", lane="queue", message_id="m-1")
+        assert_type(number, int)
+        assert_type(await task.steer("m-1"), int)
+        assert_type(await task.withdraw("m-1"), int)
+        for waiting in (await task.inbox()).parked:
+            assert_type(waiting.lane, Literal["steer", "queue"])
+            assert_type(waiting.tail, int)
         assert_type(await task.stop(), bool)
         assert_type(await task.result(), str)

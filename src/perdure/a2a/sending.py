@@ -122,7 +122,10 @@ class Sending:
         if found.terminal:
             return await self._known(found, message)
         fields = extension.asked(given.metadata)
-        item = InboxItem(message=message, lane=_lane(fields), answers=True, help_id=_help_id(fields))
+        lane, help_id = _lane(fields), _help_id(fields)
+        # Who names a lane says where the message is to wait, and means no question that happens to be open by then.
+        answers = lane is None or help_id is not None
+        item = InboxItem(message=message, lane=lane, answers=answers, help_id=help_id)
         try:
             receipt = await self._app.inboxes.send(given.task_id, item)
         except TaskClosed:

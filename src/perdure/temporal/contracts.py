@@ -151,7 +151,7 @@ class Operated(Frozen):
 
 
 class Recorded(Frozen):
-    """What an update recorded: the log's last number after it; `recorded` False when there was nothing to do."""
+    """What an update recorded, by its number; `recorded` False when there was nothing to do, and the log's last one."""
 
     recorded: bool
     number: int

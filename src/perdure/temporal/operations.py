@@ -73,6 +73,8 @@ class Operations:
         """Carry out all of them, and return when what is acknowledged holds; one receipt each, in order."""
         receipts = [await self._carry_out(each) for each in operations]
         fence = self._writer.fence_owed if any(each.stop or each.cancel for each in operations) else None
+        waiting = {pending.message_id for pending in self._writer.state.inbox}
+        changed = {o.withdraw for o in operations if o.withdraw} | {o.steer for o in operations if o.steer in waiting}
         stored = [r.message_id for o, r in zip(operations, receipts, strict=True) if o.message and r.number is not None]
 
         def is_durable() -> bool:
@@ -81,7 +83,7 @@ class Operations:
         if not is_durable():
             await within(lambda: is_durable() or self._writer.parked, limits.ACKNOWLEDGE_WITHIN_S)
         found = [self._as_it_stands(o, r, fence) for o, r in zip(operations, receipts, strict=True)]
-        await self._shown([r.number for r in found if r.recorded and r.number is not None])
+        await self._shown([r.number for r in found if r.number is not None and r.message_id in changed])
         return InboxReply(receipts=tuple(found))
 
     async def _carry_out(self, asked: Operation) -> Receipt:
@@ -94,8 +96,8 @@ class Operations:
             self._apply(_event(asked))
         except PerdureError as error:
             return Receipt(message_id=name, code=error.code, problem=str(error))
-        number = self._writer.state.last_number
-        return Receipt(message_id=name, number=number, recorded=number > before)
+        recorded = self._writer.state.last_number > before
+        return Receipt(message_id=name, number=before + 1 if recorded else before, recorded=recorded)
 
     def _as_it_stands(self, asked: Operation, receipt: Receipt, fence: int | None) -> Receipt:
         """Return the receipt; where what it stands for is not in the store, one that says so."""
@@ -114,7 +116,7 @@ class Operations:
         return Receipt(message_id=receipt.message_id, code=code, problem=problem)
 
     async def _shown(self, numbers: Sequence[int]) -> None:
-        """Wait for a moment until these rows can be read by whoever asked."""
+        """Wait for a moment until these rows, of what changed the inbox, can be read by whoever asked."""
         outbox = self._writer.outbox
         if not outbox.written(numbers):
             await within(lambda: outbox.written(numbers) or self._writer.degraded, limits.SHOWN_WITHIN_S)

@@ -23,7 +23,7 @@ def test_a_task_is_pushed_stopped_and_goes_on(house: House, visitor: Visitor) ->
         queued = visitor.run("send", key, "--task", task_id, "--lane", "queue", "--key", key, "--no-wait")
         assert queued.code == 0, queued.err
     listed = visitor.run("inbox", task_id, "--json")
-    assert [(m["messageId"], m["lane"], m["runnable"]) for m in listed.objects[0]["messages"]] == [
+    assert [(m["message_id"], m["lane"], m["runnable"]) for m in listed.objects[0]["messages"]] == [
         (LATER, "queue", True),
         (LAST, "queue", True),
     ]
@@ -56,6 +56,15 @@ def test_an_answer_that_is_lost_is_asked_for_again(capsys: pytest.CaptureFixture
     assert [(body["method"], body["params"]) for _, body in server.asked] == [
         (f"perdure.{'Steer' if name == 'steer' else 'Withdraw'}Message", {"id": "t-1", "messageId": "m-1"})
     ] * 3
+
+
+def test_what_waits_is_told_in_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    waits = {"messageId": "m-1", "lane": "steer", "runnable": True, "admitted": "3", "tail": "12"}
+    with stub(result({"generation": "12", "messages": [waits, "no message"]})) as server:
+        assert run_command(["inbox", server.url, "t-1", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    told = {"message_id": "m-1", "lane": "steer", "runnable": True, "admitted": 3, "tail": 12}
+    assert said == {"task_id": "t-1", "number": 12, "messages": [told]}
 
 
 def test_what_a_lost_answer_leaves_open_is_said(capsys: pytest.CaptureFixture[str]) -> None:

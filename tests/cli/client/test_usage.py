@@ -22,6 +22,11 @@ WRONG = [
     pytest.param(["answer", URL, "t-1", ""], "TEXT: is empty", id="empty answer"),
     pytest.param(["cancel", URL], "Missing argument 'TASK'", id="cancel what"),
     pytest.param(["cancel", "nowhere", "t-1"], "URL: 'nowhere' must begin with", id="cancel where"),
+    pytest.param(["steer", URL, "t-1"], "Missing argument 'MESSAGE'", id="steer what"),
+    pytest.param(["drop", URL], "Missing argument 'TASK'", id="drop what"),
+    pytest.param(["stop", "nowhere", "t-1"], "URL: 'nowhere' must begin with", id="stop where"),
+    pytest.param(["inbox", URL], "Missing argument 'TASK'", id="inbox of what"),
+    pytest.param(["send", URL, "hi", "--lane", "fast"], "--lane", id="lane"),
     pytest.param(["tasks", "nowhere"], "URL: 'nowhere' must begin with", id="tasks where"),
 ]
 
@@ -35,7 +40,17 @@ def test_wrong_usage_exits_2_and_names_the_key(capsys: pytest.CaptureFixture[str
     assert (said.err.count("\n"), said.out) == (1, "")
 
 
-@pytest.mark.parametrize("words", [["send", URL, "hi"], ["watch", URL, "t-1"], ["cancel", URL, "t-1"], ["tasks", URL]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["send", URL, "hi"],
+        ["watch", URL, "t-1"],
+        ["cancel", URL, "t-1"],
+        ["stop", URL, "t-1"],
+        ["drop", URL, "t-1", "m-1"],
+        ["tasks", URL],
+    ],
+)
 def test_where_nobody_listens_it_is_said_at_once(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
     assert run_command(words) == 1
     said = capsys.readouterr()
@@ -43,7 +58,7 @@ def test_where_nobody_listens_it_is_said_at_once(capsys: pytest.CaptureFixture[s
     assert said.out == ""
 
 
-@pytest.mark.parametrize("name", ["send", "watch", "answer", "cancel", "tasks"])
+@pytest.mark.parametrize("name", ["send", "watch", "answer", "inbox", "steer", "drop", "stop", "cancel", "tasks"])
 def test_help_says_what_comes_first(capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert run_command([name, "--help"]) == 0
     assert "URL" in capsys.readouterr().out

@@ -61,21 +61,26 @@ def stop(url: Url, task: TaskId, patience_s: PatienceS = PATIENCE_S, as_json: As
 def inbox(url: Url, task: TaskId, patience_s: PatienceS = PATIENCE_S, as_json: AsJson = False) -> None:
     """List the messages that wait in a task, in the order in which they go."""
     result = _asked(url, patience_s, extension.INBOX, id=task)
-    listed = [each for each in result.get("messages", []) if isinstance(each, dict)]
+    waiting = [_waiting(each) for each in result.get("messages", []) if isinstance(each, dict)]
     if as_json:
-        print(json.dumps({"task_id": task, "number": _number(result), "messages": listed}))
+        print(json.dumps({"task_id": task, "number": _number(result), "messages": waiting}))
         return
-    print_inbox([(str(e.get("messageId")), str(e.get("lane")), bool(e.get("runnable")), e.get("tail")) for e in listed])
-
-
-def print_inbox(waiting: list[tuple[str, str, bool, object]], title: str = "") -> None:
-    """Print what waits: message, lane, whether it may run, and its number."""
     print_table(
-        title,
+        "",
         ("message", "lane", "stands", "number"),
-        ((name, lane, "runnable" if runnable else "parked", number) for name, lane, runnable, number in waiting),
+        ((e["message_id"], e["lane"], "runnable" if e["runnable"] else "parked", e["tail"]) for e in waiting),
         "nothing waits",
     )
+
+
+def _waiting(said: Json) -> Json:
+    return {
+        "message_id": str(said.get("messageId", "")),
+        "lane": str(said.get("lane", "")),
+        "runnable": bool(said.get("runnable")),
+        "admitted": _number(said, "admitted"),
+        "tail": _number(said, "tail"),
+    }
 
 
 def _asked(url: str, patience_s: float, name: str, **params: str) -> Json:
@@ -103,8 +108,8 @@ async def _ask(url: str, patience_s: float, name: str, params: dict[str, str]) -
             raise
 
 
-def _number(result: Json) -> int:
-    given = str(result.get("generation", ""))
+def _number(said: Json, name: str = "generation") -> int:
+    given = str(said.get(name, ""))
     return int(given) if given.isascii() and given.isdecimal() else 0
 
 

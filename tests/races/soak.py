@@ -1,0 +1,227 @@
+"""The soak: several clients talk to many tasks at once, in every way there is, while processes are killed at random.
+
+Everything that a client asks for is asked until it is acknowledged or refused, under one id, and noted with the moments
+of both. Who stops a task leaves it alone for a while, and so do the others: only then can be seen that nothing happens.
+At the end a last message goes to each task, which takes everything along that still waits.
+"""
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from perdure import App
+from perdure.app.supervisor import Supervisor
+from perdure.core.content import Lane
+from tests.races.doors import Door, PythonDoor, Refused, Unknown
+from tests.races.notes import Notes, now_s
+from tests.races.soaking import ASKS
+
+CLIENTS = 6
+PAUSE_S = (0.02, 0.3)
+QUIET_S = 2.0
+KILL_EVERY_S = (1.5, 4.0)
+LATEST = 6
+"""Who moves or takes back picks among a task's latest messages: older ones do not wait any more."""
+
+SETTLED_S = 120.0
+LAST = "last"
+
+
+@dataclass
+class Soak:
+    """One soak over one app. `doors` are what clients come in by, in turn; `victims` says who can be killed now."""
+
+    app: App
+    doors: Sequence[Door]
+    clients: Notes
+    seed: int
+    tasks: tuple[str, ...]
+    victims: Callable[[random.Random], "Awaitable[Victim | None]"]
+    sent: dict[str, list[str]] = field(default_factory=dict)
+    quiet: dict[str, float] = field(default_factory=dict)
+    killed: list[str] = field(default_factory=list)
+
+    async def run(self, for_s: float) -> None:
+        """Begin all tasks, let clients and deaths at them, and bring every task to its rest."""
+        async with asyncio.TaskGroup() as following:
+            followers = [following.create_task(self._follow(task)) for task in self.tasks]
+            await asyncio.gather(*(self._begin(task) for task in self.tasks))
+            over_s = now_s() + for_s
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._kill(over_s))
+                for number in range(CLIENTS):
+                    group.create_task(self._client(number, over_s))
+            await asyncio.gather(*(self._asked("send", task, f"{task}.{LAST}", "queue") for task in self.tasks))
+            async with asyncio.timeout(SETTLED_S):
+                await asyncio.gather(*(self._answered(task) for task in self.tasks))
+                for follower in followers:
+                    follower.cancel()
+
+    async def _begin(self, task: str) -> None:
+        name, sent = f"{task}.first", now_s()
+        await self.app.send(name, task_id=task, message_id=name)
+        self.clients.note(op="send", task=task, name=name, lane="queue", outcome="ok", sent=sent, acked=now_s())
+        self.sent[task] = [name]
+
+    # --- clients ------------------------------------------------------------------------------------------------
+
+    async def _client(self, number: int, over_s: float) -> None:
+        dice = random.Random(f"{self.seed} client {number}")
+        count = 0
+        while now_s() < over_s:
+            await asyncio.sleep(dice.uniform(*PAUSE_S))
+            task = dice.choice(self.tasks)
+            if self.quiet.get(task, 0.0) > now_s():
+                continue
+            latest = dice.choice(self.sent[task][-LATEST:])
+            match dice.choices(("send", "steer", "withdraw", "stop"), (60, 14, 12, 14))[0]:
+                case "send":
+                    count += 1
+                    asks = ASKS if dice.random() < 0.1 else ""
+                    name = f"{task}.{number}-{count}{asks}"
+                    self.sent[task].append(name)
+                    await self._asked("send", task, name, dice.choice(("steer", "queue")), number)
+                case "stop":
+                    self.quiet[task] = now_s() + 60
+                    await self._asked("stop", task, "", "", number)
+                    self.quiet[task] = now_s() + QUIET_S
+                case op:
+                    await self._asked(op, task, latest, "", number)
+
+    async def _asked(self, op: str, task: str, name: str, lane: Lane | str, number: int = 0) -> None:
+        """Ask until it is acknowledged or refused, and note it. A withdrawal whose answer was lost stays unknown."""
+        door, sent, lost = self.doors[number % len(self.doors)], now_s(), False
+        while True:
+            try:
+                await self._ask(door, op, task, name, lane)
+                outcome = "ok"
+            except Refused:
+                outcome = "unknown" if lost else "refused"
+            except Unknown:
+                lost = True
+                continue
+            break
+        self.clients.note(
+            client=number, op=op, task=task, name=name, lane=lane, outcome=outcome, sent=sent, acked=now_s()
+        )
+
+    @staticmethod
+    async def _ask(door: Door, op: str, task: str, name: str, lane: Lane | str) -> None:
+        match op:
+            case "send":
+                await door.send(task, name, "steer" if lane == "steer" else "queue")
+            case "steer":
+                await door.steer(task, name)
+            case "withdraw":
+                await door.withdraw(task, name)
+            case _:
+                await door.stop(task)
+
+    # --- who follows, and answers -------------------------------------------------------------------------------
+
+    async def _follow(self, task: str) -> None:
+        """Note every event of a task, and answer its questions, two at a time."""
+        dice, answering = random.Random(f"{self.seed} {task}"), set[asyncio.Task[None]]()
+        while await self.app.store.task(task) is None:  # noqa: ASYNC110 - another process writes it
+            await asyncio.sleep(PAUSE_S[0])
+        async for event in self.app.task(task).events():
+            self.clients.note(op="event", task=task, number=event.number, kind=event.kind, run=event.run)
+            if event.kind == "help.requested":
+                for who in ("one", "two"):
+                    text = f"{who} says so to {event.help_id}"
+                    answer = asyncio.create_task(self._answer(task, event.help_id, text, dice.uniform(0.0, 0.5)))
+                    answering.add(answer)
+                    answer.add_done_callback(answering.discard)
+
+    async def _answer(self, task: str, help_id: str, text: str, after_s: float) -> None:
+        await asyncio.sleep(after_s)
+        door, lost, sent = PythonDoor(self.app), False, now_s()
+        while True:
+            try:
+                await door.answer(task, help_id, text)
+                outcome = "ok"
+            except Refused:
+                outcome = "unknown" if lost else "refused"
+            except Unknown:
+                lost = True
+                continue
+            break
+        self.clients.note(op="answer", task=task, help=help_id, text=text, outcome=outcome, sent=sent, acked=now_s())
+
+    async def _answered(self, task: str) -> None:
+        """Wait until the last message was promoted and its run has ended."""
+        promoted = False
+        async for event in self.app.task(task).events():
+            last = event.data.get("message_id") == f"{task}.{LAST}"
+            promoted = promoted or (last and event.kind == "message.promoted")
+            if promoted and event.kind == "run.ended":
+                return
+
+    # --- deaths -------------------------------------------------------------------------------------------------
+
+    async def _kill(self, over_s: float) -> None:
+        dice = random.Random(f"{self.seed} deaths")
+        while now_s() < over_s:
+            await asyncio.sleep(dice.uniform(*KILL_EVERY_S))
+            victim = await self.victims(dice)
+            if victim is not None:
+                self.killed.append(victim.kind)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(victim.pid, signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class Victim:
+    """A process that can be killed now."""
+
+    kind: str
+    pid: int
+
+
+def worker_of(supervisor: Supervisor, dice: random.Random) -> Victim | None:
+    """Return a worker, quarantined ones too."""
+    ready = supervisor.workers
+    return Victim("worker", dice.choice(ready).pid) if ready else None
+
+
+@contextlib.asynccontextmanager
+async def served(words: Sequence[str], environment: dict[str, str], log: Path) -> AsyncIterator["Served"]:
+    """Keep a server process running, whatever kills it."""
+    served = Served(words, environment, log)
+    keeping = asyncio.create_task(served.keep())
+    try:
+        yield served
+    finally:
+        keeping.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await keeping
+
+
+class Served:
+    """A server that is started again as soon as it is dead; `pid` is its process."""
+
+    def __init__(self, words: Sequence[str], environment: dict[str, str], log: Path) -> None:
+        self._words = words
+        self._environment = environment
+        self._log = log
+        self.pid: int | None = None
+
+    async def keep(self) -> None:
+        while True:
+            with self._log.open("a") as log:
+                process = await asyncio.create_subprocess_exec(
+                    *self._words, env=self._environment, stdout=log, stderr=log, stdin=asyncio.subprocess.DEVNULL
+                )
+            self.pid = process.pid
+            try:
+                await process.wait()
+            finally:
+                self.pid = None
+                if process.returncode is None:
+                    process.kill()
+                    await process.wait()

@@ -1,0 +1,95 @@
+"""The agent of the soak, as worker processes load it: `tests.races.soaking:agent`.
+
+Each message that it is told leads to one call: a message with `?` in its name to a question, any other to one effect
+under that name. The outside notes when the model is asked and with which messages, and when a call arrives.
+"""
+
+import asyncio
+import os
+import zlib
+from pathlib import Path
+
+from perdure import Agent, Call, Check, ToolError, tool
+from perdure.core.agent import RetryPolicy
+from perdure.core.content import Entry, ModelEntry, ModelReply, ToolEntry, UserEntry
+from perdure.core.ports import BlobReader, DeltaSink, ModelRequest
+from perdure.testing import call, calls, say, scripted
+from perdure.testing.script import Step
+from tests.crash.world import World
+from tests.races.notes import Notes
+
+PLACE = Path(os.environ.get("PERDURE_TEST_PLACE", "/nonexistent"))
+OUTSIDE = Notes(PLACE / "outside.jsonl")
+WORLD = World(PLACE / "world.db")
+HEARTBEAT_S = 5.0
+ASKS = "?"
+FAST = RetryPolicy(attempts_max=20, first_ms=50, factor=1.0)
+
+
+def pause_s(name: str, most_s: float) -> float:
+    """Return how long something takes: by its name, so that every process agrees."""
+    return most_s * (zlib.crc32(name.encode()) % 100) / 100
+
+
+def find(key: str) -> Check:
+    return Check.happened("acted") if WORLD.happened(key) else Check.never()
+
+
+@tool(effect="once", parallel=True, check=find, settle_s=0, heartbeat_timeout_s=HEARTBEAT_S)
+async def act(name: str, call: Call) -> str:
+    """Act on a message, once."""
+    OUTSIDE.note(what="call", task=call.task_id, name=name, key=call.idempotency_key)
+    if not WORLD.apply(name, call.idempotency_key):
+        raise ToolError("the key is closed")
+    await asyncio.sleep(pause_s(name, 0.4))
+    return "acted"
+
+
+def script(transcript: tuple[Entry, ...]) -> Step:
+    called = {
+        str((each.arguments or {}).get("name") or (each.arguments or {}).get("question"))
+        for entry in transcript
+        if isinstance(entry, ModelEntry)
+        for each in entry.reply.calls
+    }
+    todo = [name for name in said_in(transcript) if name not in called]
+    if not todo:
+        return say("done")
+    return calls(
+        *(call("ask_participant", {"question": name}) if ASKS in name else call("act", {"name": name}) for name in todo)
+    )
+
+
+def said_in(transcript: tuple[Entry, ...]) -> list[str]:
+    return [entry.message.text for entry in transcript if isinstance(entry, UserEntry)]
+
+
+class Noted:
+    """The scripted model; the outside notes each request."""
+
+    name = "scripted"
+
+    def __init__(self) -> None:
+        self._model = scripted(script, loop=True)
+
+    async def reply(self, request: ModelRequest, on_delta: DeltaSink, blobs: BlobReader) -> ModelReply:
+        transcript = request.transcript
+        said = said_in(transcript)
+        answers = [
+            entry.result.text
+            for entry in transcript
+            if isinstance(entry, ToolEntry) and entry.result.tool == "ask_participant" and entry.result.status == "ok"
+        ]
+        OUTSIDE.note(what="model", task=request.task_id, turn=request.turn, said=said, answers=answers)
+        await asyncio.sleep(pause_s(f"{request.task_id}/{request.turn}", 0.2))
+        return await self._model.reply(request, on_delta, blobs)
+
+
+agent = Agent(
+    os.environ.get("PERDURE_TEST_AGENT", "soaking"),
+    model=Noted(),
+    tools=(act,),
+    after_answer="input_required",
+    model_heartbeat_timeout_s=HEARTBEAT_S,
+    model_retry=FAST,
+)

@@ -1,0 +1,107 @@
+"""Minutes of everything at once: no message lost, doubled or out of order, no second effect, no call after a stop."""
+
+import asyncio
+import contextlib
+import os
+import random
+import sqlite3
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from perdure import Settings, open_app
+from perdure.app.supervisor import Change, Fleet, supervised
+from perdure.temporal.connection import temporal_client
+from perdure.temporal.embedded import EmbeddedTemporal, find_record
+from perdure.temporal.settings import RemoteSettings
+from tests.a2a.house import free_port
+from tests.kept import keep
+from tests.races import soaking
+from tests.races.checker import judge
+from tests.races.doors import FrontDoor, PythonDoor
+from tests.races.notes import Notes
+from tests.races.soak import Soak, Victim, served, worker_of
+from tests.supervisor.fleet import FOLDER
+
+pytestmark = pytest.mark.slow
+
+FULL = os.environ.get("PERDURE_TEST_FULL") == "1"
+TASKS = 30 if FULL else 8
+FOR_S = 300.0 if FULL else 20.0
+SEEDS = (1, 2, 3) if FULL else (1,)
+REFERENCE = "tests.races.soaking:agent"
+SERVER_SHARE, TEMPORAL_SHARE = 0.2, 0.1
+"""Of the deaths: the front door's, and Temporal's. The rest are workers'."""
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_whoever_talks_to_it_while_it_is_killed_finds_every_promise_kept(tmp_path: Path, seed: int) -> None:
+    clients = Notes(tmp_path / "clients.jsonl")
+    async with soaked(tmp_path, clients, seed) as soak:
+        await soak.run(FOR_S)
+    with contextlib.closing(sqlite3.connect(tmp_path / "world.db")) as world:
+        effects = world.execute("SELECT tool, key FROM effects ORDER BY place").fetchall()
+    verdict = judge(clients.all(), Notes(tmp_path / "outside.jsonl").all(), effects)
+    counts = {**verdict.counts, "effects": len(effects)}
+    print(f"seed {seed}: {len(soak.killed)} deaths, {counts}")
+    keep(f"soak-{seed}", {"seed": seed, "for_s": FOR_S, "deaths": soak.killed, **counts, "broken": verdict.broken})
+    assert verdict.broken == [], f"seed {seed}: {tmp_path}"
+    assert soak.killed
+    for what in ("sends ok", "steers ok", "withdraws ok", "stops ok", "stops that could be judged"):
+        assert counts.get(what, 0) > 0, f"seed {seed}: nothing was tried: {what}"
+
+
+@contextlib.asynccontextmanager
+async def soaked(home: Path, clients: Notes, seed: int) -> AsyncIterator[Soak]:
+    """Give a soak over a Temporal, workers and a front door that can each be killed."""
+    database = home / "temporal.db"
+    async with await EmbeddedTemporal.start(database) as temporal:
+        url = f"sqlite:///{home / 'store.db'}"
+        settings = Settings(home=home, temporal=RemoteSettings(address=temporal.address, tls=False), store_url=url)
+        environment = {
+            "PERDURE_HOME": str(home),
+            "PERDURE_TEST_PLACE": str(home),
+            "PERDURE_STORE_URL": url,
+            "TEMPORAL_ADDRESS": temporal.address,
+            "TEMPORAL_TLS": "false",
+        }
+        changes, port = list[Change](), free_port()
+        fleet = Fleet(REFERENCE, soaking.agent.id, FOLDER, home / "workers.log", environment, processes=1, drain_s=0.1)
+        words = (
+            *(sys.executable, "-m", "perdure.cli.main", "serve", REFERENCE),
+            *("--port", str(port), "--no-worker"),
+        )
+        async with contextlib.AsyncExitStack() as stack:
+            app = await stack.enter_async_context(open_app(soaking.agent, settings=settings, worker=False))
+            client = await stack.enter_async_context(temporal_client(settings.temporal))
+            supervisor = await stack.enter_async_context(supervised(fleet, client, changes.append))
+            server = await stack.enter_async_context(served(words, {**os.environ, **environment}, home / "server.log"))
+            front = await stack.enter_async_context(httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}"))
+            await answers(front, home / "server.log")
+
+            async def victims(dice: random.Random) -> Victim | None:
+                share = dice.random()
+                if share < SERVER_SHARE:
+                    return None if server.pid is None else Victim("server", server.pid)
+                if FULL and share < SERVER_SHARE + TEMPORAL_SHARE:
+                    record = find_record(database)
+                    if record is None or record.server_pid is None:
+                        return None
+                    return Victim("temporal", record.server_pid)
+                return worker_of(supervisor, dice)
+
+            doors = (PythonDoor(app), FrontDoor(front))
+            tasks = tuple(f"t-soak-{number}" for number in range(TASKS))
+            yield Soak(app, doors, clients, seed, tasks, victims)
+
+
+async def answers(front: httpx.AsyncClient, log: Path) -> None:
+    for _ in range(600):
+        with contextlib.suppress(httpx.TransportError):
+            if (await front.get("/.well-known/agent-card.json")).status_code == 200:
+                return
+        await asyncio.sleep(0.1)
+    raise AssertionError(f"the server does not answer: {log}")
