@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from perdure.core.artifacts import Artifact, File
     from perdure.core.errors import OutcomeUnknown, PerdureError, RunFailed, ToolError
     from perdure.core.ports import Check
+    from perdure.core.rulebook import ApprovalRule
     from perdure.tools.call import Call
     from perdure.tools.function import tool
     from perdure.tools.once import ONCE_TABLE, once_check
@@ -25,6 +26,7 @@ __all__ = [
     "ONCE_TABLE",
     "Agent",
     "App",
+    "ApprovalRule",
     "Artifact",
     "Budget",
     "Call",
@@ -47,6 +49,7 @@ _HOMES = {
     "ONCE_TABLE": "perdure.tools.once",
     "Agent": "perdure.app.agent",
     "App": "perdure.app.app",
+    "ApprovalRule": "perdure.core.rulebook",
     "Artifact": "perdure.core.artifacts",
     "Budget": "perdure.core.agent",
     "Call": "perdure.tools.call",

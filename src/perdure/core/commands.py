@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from perdure.core.agent import EffectClass
+from perdure.core.approvals import Approval
 from perdure.core.content import Frozen
 from perdure.core.effects import Word
 from perdure.core.log import LogEvent
@@ -43,7 +44,8 @@ class CallModel(Frozen):
 class CallTool(Frozen):
     """Schedule an attempt at a tool call. `resolve_only`: find out what became of it, begin nothing.
 
-    `word` is what a person said of it, for when neither the ledger nor a check could tell.
+    `word` is what a person said of it, for when neither the ledger nor a check could tell. `approval` is their approval
+    of a call that needs one, with the arguments to run where they changed them.
     """
 
     run: int
@@ -61,6 +63,7 @@ class CallTool(Frozen):
     resolve_only: bool = False
     quarantine: bool = False
     word: Word | None = None
+    approval: Approval | None = Field(default=None, exclude_if=lambda given: given is None)
 
 
 class Wait(Frozen):
@@ -69,6 +72,21 @@ class Wait(Frozen):
     turn: int
     index: int | None
     delay_ms: int
+
+
+class AwaitExpiry(Frozen):
+    """Wait until a help request expires; answered by `HelpExpired`. `at_ms` is absolute, whoever goes on with it."""
+
+    help_id: str
+    turn: int
+    index: int
+    at_ms: int
+
+
+class DropExpiry(Frozen):
+    """Wait no longer for a help request to expire: it is not open any more (P8)."""
+
+    help_id: str
 
 
 class StopFlights(Frozen):
@@ -87,4 +105,4 @@ class Persist(Frozen):
     terminal: bool
 
 
-Command = Append | StoreMessage | CallModel | CallTool | Wait | StopFlights | Fence | Persist
+Command = Append | StoreMessage | CallModel | CallTool | Wait | AwaitExpiry | DropExpiry | StopFlights | Fence | Persist

@@ -44,7 +44,8 @@ class EffectRequest(Frozen):
     """What an attempt tells the ledger before the tool is called.
 
     `request_digest` covers tool and arguments. With `resolve_only` (a call left open by an unanswered run) nothing
-    is begun: the ledger says what became of it, and a key that was never begun is closed.
+    is begun: the ledger says what became of it, and a key that was never begun is closed. `note` stands before the
+    result that the model is told.
     """
 
     key: str
@@ -58,6 +59,7 @@ class EffectRequest(Frozen):
     request_digest: str
     worker: str
     resolve_only: bool = False
+    note: str = ""
 
 
 class LedgerView(Frozen):

@@ -6,9 +6,11 @@ from [0, 1), because it has no randomness.
 
 from typing import Literal
 
+from perdure.core.approvals import Ruling
 from perdure.core.content import Finish, Frozen, Lane, ResultStatus, Usage
 from perdure.core.effects import Late
 from perdure.core.failure import Failure
+from perdure.core.questions import Asking
 
 
 class Event(Frozen):
@@ -56,18 +58,29 @@ class CancelRequested(Event):
 
 
 class Answered(Event):
-    """A person answered a help request; `message_id` and `digest` name the message that did, where it came as one."""
+    """A person answered a help request; `message_id` and `digest` name the message that did, where it came as one.
+
+    `by` is who answered, where that is known.
+    """
 
     help_id: str
     text: str
     message_id: str = ""
     digest: str = ""
+    by: str = ""
+
+
+class HelpExpired(Event):
+    """The time in which a help request could be answered is over."""
+
+    help_id: str
 
 
 class CallSummary(Frozen):
     """One call of a reply as the workflow needs it. `problem` when it must not run: malformed or against its schema.
 
-    `arguments_json` repeats small arguments for readers of the log; `question` is what `ask_participant` asks.
+    `arguments_json` repeats small arguments for readers of the log; `question` is what `ask_participant` asks, `asking`
+    how. `ruling` is what the rules came to for a call that may not simply begin.
     """
 
     call_id: str
@@ -76,6 +89,8 @@ class CallSummary(Frozen):
     arguments_json: str | None = None
     problem: str | None = None
     question: str | None = None
+    asking: Asking | None = None
+    ruling: Ruling | None = None
 
 
 class ModelReplied(Event):

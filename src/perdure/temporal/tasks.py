@@ -100,9 +100,9 @@ class TaskClient:
         reply: InboxReply = await self._update(task_id, "inbox", InboxRequest(items=items), InboxReply)
         return reply.receipts
 
-    async def answer(self, task_id: str, help_id: str, text: str) -> Recorded:
-        """Answer a help request. Raises `InvalidInput` when it is not open (any more)."""
-        request = AnswerRequest(help_id=safe_text(help_id), text=safe_text(text))
+    async def answer(self, task_id: str, help_id: str, text: str, by: str = "") -> Recorded:
+        """Answer a help request. Raises `InvalidInput` when it is not open (any more), or does not take this."""
+        request = AnswerRequest(help_id=safe_text(help_id), text=safe_text(text), by=safe_text(by))
         return await self._update(task_id, "answer", request, Recorded)
 
     async def stop(self, task_id: str) -> Recorded:

@@ -188,7 +188,12 @@ class LedgerExecutor:
         part = shown(told)
         blob = None if part.whole is None else await self._store.put_blob(part.whole, part.media_type)
         result = ToolResult(
-            call_id=call_id, tool=request.tool, status=status, text=part.text, blob=blob, handed_over=given
+            call_id=call_id,
+            tool=request.tool,
+            status=status,
+            text=request.note + part.text,
+            blob=blob,
+            handed_over=given,
         )
         entry = ToolEntry(result=result)
         ledgered = await self._store.finish_effect(request.key, request.attempt, entry, self._now_ms())
