@@ -92,6 +92,9 @@ REQUIREMENTS: dict[str, Requirement] = {
             "store/test_effects.py::test_a_once_call_is_begun_once_and_then_in_doubt",
             "crash/test_points.py::test_killed_at",
             "crash/test_commits.py::test_killed_after_every_commit",
+            "core/test_rules_approvals.py::test_p3_without_its_approval_a_call_does_not_begin",
+            "core/test_rules_approvals.py::test_b22_of_two_approvals_the_first_counts_and_the_second_is_refused",
+            "temporal/test_approvals.py::test_two_people_approve_one_call_at_once_and_it_runs_once",
         ),
     ),
     "P4": Requirement(
@@ -204,6 +207,8 @@ REQUIREMENTS: dict[str, Requirement] = {
             "demo/test_demo.py::test_killed_only_while_waiting_every_activity_has_one_attempt",
             "core/test_rules_doubts.py::test_p8_what_waits_behind_a_question_waits_for_the_person_too",
             "temporal/test_crash.py::test_an_idle_workers_death_delays_nothing",
+            "core/test_rules_questions.py::test_p8_without_an_expiry_nothing_waits_but_the_person",
+            "temporal/test_approvals.py::test_p8_an_answer_cancels_the_timer_and_without_an_expiry_there_is_none",
         ),
     ),
     "P9": Requirement(
@@ -221,6 +226,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "temporal/test_store_failures.py::test_a_stop_is_not_acknowledged_before_its_fence_stands",
             "temporal/test_stopping.py::test_during_a_backoff_no_further_request_is_made",
             "crash/test_fence.py::test_an_attempt_that_hears_of_no_stop_is_fenced",
+            "core/test_rules_approvals.py::test_p9_a_stop_ends_the_waiting_and_the_call_is_not_begun",
         ),
     ),
     "P10": Requirement(
