@@ -113,7 +113,7 @@ GUARDS = {
     "what cannot be told asks": Guard(
         rulebook.Rulebook.ruling,
         "except CannotTell as error:",
-        "except CannotTell as error:\n                continue",
+        "except CannotTell as error:\n            continue",
         lambda: rules.test_a_condition_that_cannot_be_told_asks_whatever_its_rule_would_do("allow"),
     ),
 }
