@@ -59,6 +59,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "P2": Requirement(
         "No repeated answer: a recorded model answer is never asked for again; a cut call is a new, visible attempt.",
         (
+            "crash/test_fallbacks.py::test_p2_killed_at_every_point_of_a_fallbacks_call",
             "core/test_fallbacks.py::test_p2_an_earlier_models_late_reply_stands_under_its_own_name",
             "outage/test_everything_killed.py::test_the_next_start_finishes_what_was_left",
             "temporal/test_crash.py::test_killed_in_the_middle_of_everything",
@@ -83,6 +84,10 @@ REQUIREMENTS: dict[str, Requirement] = {
             "temporal/test_crash.py::test_killed_in_the_middle_of_everything",
             "store/test_processes.py::test_of_two_processes_exactly_one_begins_a_once_call",
             "tools/test_outcomes.py::test_p3_every_outcome_at_every_moment",
+            "tools/http/test_crashes.py::test_p3_a_worker_killed_around_a_request_makes_no_second_effect",
+            "demo/test_orders_killed.py::test_p3_an_orders_server_killed_around_a_call_makes_no_second_effect",
+            "demo/test_orders_killed.py::test_p3_a_worker_killed_around_a_call_to_a_server_makes_no_second_effect",
+            "tools/http/test_crashes.py::test_p3_a_worker_killed_while_it_waits_for_an_answer_makes_no_second_effect",
             "tools/test_once.py::test_p3_a_request_that_comes_after_its_key_was_closed_changes_nothing",
             "tools/test_once.py::test_p3_killed_after_the_commit_it_happened_once_with_its_result",
             "tools/test_once.py::test_p3_killed_between_effect_and_commit_nothing_happened_and_it_begins_anew",
@@ -132,6 +137,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "tools/test_word.py::test_p4_the_first_word_stands_whatever_is_said_later",
             "temporal/test_doubts.py::test_the_run_fails_and_says_which_outcome_is_unknown",
             "temporal/test_stopping.py::test_a_stopped_call_is_resolved_by_its_check",
+            "tools/http/test_crashes.py::test_p4_a_service_that_dies_in_a_request_is_asked_or_nobody_knows",
             "tools/test_once.py::test_p4_a_check_waits_for_a_transaction_that_is_rolled_back_and_closes_the_key",
             "temporal/test_failures.py::test_a_tool_that_raises_is_tried_again_as_its_class_allows",
             "store/test_effects.py::test_a_closed_key_keeps_refusing_and_its_late_result_is_seen",

@@ -47,13 +47,13 @@ def test_every_command_is_one_of_those_run_here() -> None:
         "sh scripts/test",  # what `.ci/run` calls
         "perdure init shop",  # test_the_shell_commands, and so on
         "cd shop",
-        'perdure run agent:agent "What can you do?"',
+        'perdure run agent.toml "What can you do?"',
         "perdure tasks",
         "perdure show TASK",
         'perdure send http://127.0.0.1:8000 "Where is my order A-1?"',  # test_the_client_commands
         "perdure tasks http://127.0.0.1:8000",
         "perdure watch http://127.0.0.1:8000 TASK",
-        'perdure chaos agent:agent "What can you do?" --every 0.5-1',  # test_the_chaos_commands
+        'perdure chaos agent.toml "What can you do?" --every 0.5-1',  # test_the_chaos_commands
         "perdure chaos --experiment ten-steps --step-s 0.5 --every 0.5-1",
     ]
 
@@ -77,7 +77,7 @@ def test_the_shell_commands(tmp_path: Path) -> None:
     home = tmp_path / "home"
     run("perdure init shop", tmp_path, home)
     shop = tmp_path / "shop"
-    assert run('perdure run agent:agent "What can you do?"', shop, home).stdout.strip()
+    assert run('perdure run agent.toml "What can you do?"', shop, home).stdout.strip()
     assert run("perdure tasks", shop, home).stdout.strip()
     listed = run("perdure tasks --json", shop, home).stdout.splitlines()
     task_id = json.loads(listed[0])["task_id"]
@@ -90,7 +90,7 @@ def test_the_client_commands(tmp_path: Path) -> None:
     run("perdure init shop", tmp_path, home)
     send, tasks, watch = (command for command in commands() if "http://" in command)
     environment = {**os.environ, "PERDURE_HOME": str(home)}
-    serve = [str(SCRIPTS / "perdure"), "serve", "agent:agent", "--port", "0"]
+    serve = [str(SCRIPTS / "perdure"), "serve", "agent.toml", "--port", "0"]
     with subprocess.Popen(serve, cwd=tmp_path / "shop", env=environment, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from perdure.app.agent import Agent
     from perdure.app.app import App, open_app
     from perdure.app.events import TaskEvent
+    from perdure.app.loading import load_agent
     from perdure.app.settings import Settings
     from perdure.app.task import Task
     from perdure.core.agent import Budget, RetryPolicy
@@ -18,8 +19,11 @@ if TYPE_CHECKING:
     from perdure.core.errors import OutcomeUnknown, PerdureError, RunFailed, ToolError
     from perdure.core.ports import Check
     from perdure.core.rulebook import ApprovalRule
+    from perdure.core.tool_rules import ToolRules
     from perdure.tools.call import Call
     from perdure.tools.function import tool
+    from perdure.tools.http import OpenApiTools
+    from perdure.tools.mcp.server import ClientCredentials, McpServer
     from perdure.tools.once import ONCE_TABLE, once_check
 
 __all__ = [
@@ -31,7 +35,10 @@ __all__ = [
     "Budget",
     "Call",
     "Check",
+    "ClientCredentials",
     "File",
+    "McpServer",
+    "OpenApiTools",
     "OutcomeUnknown",
     "PerdureError",
     "RetryPolicy",
@@ -40,6 +47,8 @@ __all__ = [
     "Task",
     "TaskEvent",
     "ToolError",
+    "ToolRules",
+    "load_agent",
     "once_check",
     "open_app",
     "tool",
@@ -54,7 +63,10 @@ _HOMES = {
     "Budget": "perdure.core.agent",
     "Call": "perdure.tools.call",
     "Check": "perdure.core.ports",
+    "ClientCredentials": "perdure.tools.mcp.server",
     "File": "perdure.core.artifacts",
+    "OpenApiTools": "perdure.tools.http",
+    "McpServer": "perdure.tools.mcp.server",
     "OutcomeUnknown": "perdure.core.errors",
     "PerdureError": "perdure.core.errors",
     "RetryPolicy": "perdure.core.agent",
@@ -63,6 +75,8 @@ _HOMES = {
     "Task": "perdure.app.task",
     "TaskEvent": "perdure.app.events",
     "ToolError": "perdure.core.errors",
+    "ToolRules": "perdure.core.tool_rules",
+    "load_agent": "perdure.app.loading",
     "once_check": "perdure.tools.once",
     "open_app": "perdure.app.app",
     "tool": "perdure.tools.function",

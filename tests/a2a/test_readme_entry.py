@@ -25,7 +25,7 @@ def test_its_commands_run(house: House) -> None:
     key = ""
     export, add, serve, curl, tasks, revoke = _commands()
     name, _, value = export.removeprefix("export ").partition("=")
-    assert serve == "perdure serve agent:agent --host 0.0.0.0"
+    assert serve == "perdure serve agent.toml --host 0.0.0.0"
     house.open(**{name: value})  # on loopback, where tests stay
 
     def run(command: str) -> str:

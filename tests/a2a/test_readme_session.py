@@ -30,8 +30,8 @@ def curled(command: str, house: House) -> list[tuple[int, str]]:
 
 def test_a_task_is_created_streamed_cut_and_resumed(tmp_path: Path) -> None:
     serve, create, kill, again, resume = commands()
-    assert (serve, kill, again) == ("perdure serve agent:agent", "kill -9 PID", serve)
-    house = House(tmp_path, "agent:agent")
+    assert (serve, kill, again) == ("perdure serve agent.toml", "kill -9 PID", serve)
+    house = House(tmp_path, "agent.toml")
     try:
         house.command("init", ".").wait()
         server = house.open()

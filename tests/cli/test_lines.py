@@ -27,6 +27,14 @@ def event(kind: LogKind, **data: Any) -> TaskEvent:
         (event("run.ended", end="answered", reason="", message=""), "run          1 ended: answered"),
         (event("model.started", attempt=3), "model        turn 2, attempt 3 begins"),
         (
+            event("model.started", attempt=1, model="openai:gpt-5", fallback=0),
+            "model        turn 2, attempt 1 begins · openai:gpt-5",
+        ),
+        (
+            event("model.answered", calls=[], finish="stop", text="Yes.", model="xai:grok-4", fallback=1),
+            "model        Yes. · xai:grok-4, fallback 1",
+        ),
+        (
             event("model.answered", calls=[{"tool": "ship", "arguments": '{"to":"x"}', "index": 0}], finish="stop"),
             'model        calls ship(to="x")',
         ),

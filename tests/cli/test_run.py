@@ -141,14 +141,14 @@ def test_the_first_agent_runs_as_it_is(desk: Desk) -> None:
     script = (str(Path(COMMAND[0]).with_name("perdure")),)
     made = desk.perdure("init", "first", command=script)
     assert made.code == 0
-    assert "cd first && perdure run agent:agent" in made.out
-    agent = desk.folder / "first" / "agent.py"
+    assert "cd first && perdure run agent.toml" in made.out
+    agent = desk.folder / "first" / "agent.toml"
     before = agent.read_text()
     again = desk.perdure("init", "first")
     assert again.code == 2
-    assert "first/agent.py exists already" in again.err
+    assert "first/agent.toml exists already" in again.err
     assert agent.read_text() == before
-    done = desk.beside("first").perdure("run", "agent:agent", "Where is my order A-1?", command=script)
+    done = desk.beside("first").perdure("run", "agent.toml", "Where is my order A-1?", command=script)
     assert done.code == 0
     assert "a blender, delivered on Monday" in done.out
     listed = desk.here("tasks", "--json")

@@ -192,7 +192,10 @@ class Life:
     def tool_finishes(self) -> None:
         """A tool attempt comes to something."""
         flight = self.one(*self.task.tools)
-        self.task.finish(flight.index, self.one("result", "result", "in_doubt", "in_doubt", "closed", "not_begun"))
+        outcomes = ("result", "result", "in_doubt", "in_doubt", "closed", "not_begun")
+        # What only finds out what became of a call does not come to a question of the call's own.
+        outcome = self.one(*outcomes, *(() if flight.resolve_only else ("asks",)))
+        self.task.finish(flight.index, outcome, question="Really?")
         self._refuses_stale(flight)
 
     def tool_fails(self) -> None:

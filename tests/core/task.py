@@ -28,7 +28,7 @@ from perdure.core.effects import Late, request_digest
 from perdure.core.failure import Failure, FailureKind
 from perdure.core.log import LogEvent
 from perdure.core.machine import new_task, outstanding, step
-from perdure.core.questions import Asking
+from perdure.core.questions import Manner
 from perdure.core.state import TaskState
 from tests.core.witness import Witness
 
@@ -54,7 +54,7 @@ def call(
     problem: str | None = None,
     question: str | None = None,
     call_id: str = "c",
-    asking: Asking | None = None,
+    manner: Manner | None = None,
     ruling: Ruling | None = None,
 ) -> events.CallSummary:
     """Return one call of a reply."""
@@ -67,14 +67,14 @@ def call(
         arguments_json=arguments,
         problem=problem,
         question=question,
-        asking=asking,
+        manner=manner,
         ruling=ruling,
     )
 
 
-def ask(question: str, **asking: Any) -> events.CallSummary:
+def ask(question: str, **manner: Any) -> events.CallSummary:
     """Return a call that puts a question to a person, with choices, a form or an expiry where they are given."""
-    return call("ask_participant", question, question=question, asking=Asking(**asking) if asking else None)
+    return call("ask_participant", question, question=question, manner=Manner(**manner) if manner else None)
 
 
 def asking(tool: str, arguments: str = "{}", **ruling: Any) -> events.CallSummary:
@@ -241,11 +241,11 @@ class Task:
             )
         )
 
-    def finish(self, index: int, outcome: str = "result", status: str = "ok", reason: str = "") -> None:
+    def finish(self, index: int, outcome: str = "result", status: str = "ok", reason: str = "", **more: Any) -> None:
         """Let a tool attempt come to something."""
         flight = self.tool(index)
         del self.flights[_place(flight)]
-        given = f"result {flight.key}" if outcome == "result" else ""
+        names = {"result": f"result {flight.key}", "asks": f"question {flight.key} {flight.attempt}"}
         self.apply(
             events.ToolFinished.model_validate(
                 {
@@ -254,9 +254,10 @@ class Task:
                     "index": index,
                     "attempt": flight.attempt,
                     "outcome": outcome,
-                    "digest": given,
+                    "digest": names.get(outcome, ""),
                     "status": status,
                     "reason": reason,
+                    **more,
                 }
             )
         )

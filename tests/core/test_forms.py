@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from perdure.core import asking_limits
+from perdure.core import asking_limits, forms
 from perdure.core.errors import InvalidInput
 from perdure.core.forms import checked_form, read_answer
 
@@ -47,7 +47,7 @@ def test_a_schema_that_cannot_be_asked_with_is_refused_with_its_place(schema: di
     assert problem in str(refused.value)
 
 
-FORM = checked_form(
+FORM: dict[str, Any] = checked_form(
     {
         "type": "object",
         "properties": {
@@ -64,10 +64,9 @@ FORM = checked_form(
     },
     "form",
 )
-EXACT = {
-    **FORM,
-    "properties": {**FORM["properties"], "to": {**FORM["properties"]["to"], "additionalProperties": False}},
-}  # type: ignore[dict-item,index,call-overload]
+TO: Any = FORM["properties"]
+EXACT = {**FORM, "properties": {**TO, "to": {**TO["to"], "additionalProperties": False}}}
+"""The same for the library: to a form, what it does not name is unknown."""
 
 VALUES = st.one_of(
     st.none(),
@@ -80,7 +79,7 @@ VALUES = st.one_of(
 )
 
 
-@given(st.dictionaries(st.sampled_from([*FORM["properties"], "other"]), VALUES, max_size=4))  # type: ignore[misc]
+@given(st.dictionaries(st.sampled_from([*FORM["properties"], "other"]), VALUES, max_size=4))
 def test_it_judges_as_the_schema_library_does(answer: dict[str, Any]) -> None:
     try:
         read_answer(FORM, json.dumps(answer))
@@ -91,8 +90,6 @@ def test_it_judges_as_the_schema_library_does(answer: dict[str, Any]) -> None:
 
 
 def test_every_word_that_it_takes_has_been_judged_here() -> None:
-    from perdure.core.forms import _WORDS
-
     used: set[str] = set()
 
     def walk(schema: Any) -> None:
@@ -103,7 +100,7 @@ def test_every_word_that_it_takes_has_been_judged_here() -> None:
             walk(schema["items"])
 
     walk(FORM)
-    assert set(_WORDS) <= used
+    assert set(forms._WORDS) <= used
 
 
 def test_nothing_but_json_is_read() -> None:

@@ -72,7 +72,14 @@ def test_a_rule_that_names_an_argument_that_its_tool_does_not_have_is_refused() 
         Rulebook((rule,), TOOLS, {"refund": ("amount",)})
 
 
-ARGUMENTS = {"amount": 150, "currency": "EUR", "vip": True, "note": None, "order": {"total": 9}, "tags": ["a", "b"]}
+ARGUMENTS: dict[str, Any] = {
+    "amount": 150,
+    "currency": "EUR",
+    "vip": True,
+    "note": None,
+    "order": {"total": 9},
+    "tags": ["a", "b"],
+}
 
 
 @pytest.mark.parametrize(

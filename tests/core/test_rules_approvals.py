@@ -1,6 +1,7 @@
 """Calls that wait for a person: nothing of one begins without an approval of its own, which counts once."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -130,7 +131,7 @@ def test_changed_arguments_are_run_recorded_and_told() -> None:
     task = waiting()
     task.answer(json.dumps({"approve": True, "arguments": {"amount": 50, "order_id": "A-1"}}), by="alice")
     (flight,) = task.tools
-    changed = {"amount": 50, "order_id": "A-1"}
+    changed: dict[str, Any] = {"amount": 50, "order_id": "A-1"}
     assert flight.approval is not None
     assert (flight.approval.arguments, flight.arguments_digest) == (changed, request_digest("refund", changed))
     assert approves(flight.approval, "refund", changed, "t/1/0")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from perdure.core.agent import ModelSpec
 from perdure.core.commands import CallModel, CallTool, Persist
 from perdure.core.machine import outstanding
 from perdure.core.state import STATE_SCHEMA, TaskState
@@ -31,8 +32,10 @@ def made() -> dict[str, TaskState]:
         "doubting",
         "completed",
         "failed",
+        "fallback",
     )
     tasks = {name: Task(stores=False, after_answer="input_required") for name in names}
+    tasks["fallback"] = Task(stores=False, fallbacks=(ModelSpec(name="second"), ModelSpec(name="third", timeout_s=5)))
     tasks["completed"] = Task(stores=False)
     tasks["failed"] = Task(stores=False, on_unanswered="fail")
     for task in tasks.values():
@@ -60,6 +63,8 @@ def made() -> dict[str, TaskState]:
     tasks["completed"].withdraw("second")
     tasks["completed"].reply()
     tasks["failed"].model_fails("model_permanent")
+    tasks["fallback"].model_fails("model_permanent", elsewhere=True)
+    tasks["fallback"].model_fails("model_transient", retry_after_ms=5_000)
     return {name: task.state for name, task in tasks.items()}
 
 

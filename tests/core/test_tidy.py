@@ -108,7 +108,7 @@ def test_every_source_file(rule: Rule) -> None:
     assert {path: marks for path, marks in found.items() if marks} == {}
 
 
-@pytest.mark.parametrize("name", ["limits.py", "push_limits.py", "asking_limits.py"])
+@pytest.mark.parametrize("name", ["limits.py", "push_limits.py", "http_limits.py", "mcp_limits.py", "asking_limits.py"])
 def test_every_limit_has_its_reason(name: str) -> None:
     assert list(unexplained((SOURCE / "core" / name).read_text())) == []
 

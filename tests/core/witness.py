@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from perdure.core import events
 from perdure.core.agent import AgentSpec
 from perdure.core.commands import Append, CallModel, CallTool, Command, Fence, Persist, StopFlights
+from perdure.core.effects import Answer
 from perdure.core.failure import Failure
 from perdure.core.log import EntryRef, LogEvent
 from perdure.core.state import TaskState
@@ -63,6 +64,9 @@ class Open:
     entered: int = 0
     attempts: dict[int, int] = field(default_factory=dict)
     generation: dict[int, int] = field(default_factory=dict)
+    asking: dict[int, str] = field(default_factory=dict)
+    replies: dict[int, Answer] = field(default_factory=dict)
+    """What a call asked a person and goes on with, from its latest question on."""
 
 
 class Witness:
@@ -143,12 +147,20 @@ class Witness:
             case events.ToolFailed(turn=turn, index=index, attempt=attempt):
                 self._answers(turn, index, attempt)
                 self._count(event)
-            case events.ToolFinished(turn=turn, index=index, attempt=attempt, outcome=outcome):
-                self._answers(turn, index, attempt)
-                if outcome == "closed":
-                    self.open.generation[index] = self.open.generation.get(index, 1) + 1
+            case events.ToolFinished():
+                self._finished(event)
             case _:
                 pass
+
+    def _finished(self, event: events.ToolFinished) -> None:
+        index = event.index
+        self._answers(event.turn, index, event.attempt)
+        if event.outcome == "closed":
+            self.open.generation[index] = self.open.generation.get(index, 1) + 1
+        if event.outcome in {"closed", "asks"}:
+            self.open.replies.pop(index, None)
+        if event.outcome == "asks":
+            self.open.asking[index] = event.digest
 
     def _answers(self, turn: int, index: int | None, attempt: int) -> None:
         flight = self.flying.pop((turn, index), None)
@@ -228,6 +240,8 @@ class Witness:
         said = command.word.text if command.word is not None else None
         must(said == self.told.get(key), "P4", f"{command} carries another word than a person gave about {key}")
         must(said is None or command.resolve_only, "P4", f"{command} begins what a person was asked about")
+        answer = None if command.resolve_only else at.replies.get(index)
+        must(command.answer == answer, "P3", f"{command} goes on with another answer than {answer}")
         others = [f for f in self.flying.values() if isinstance(f, CallTool)]
         must(self.fed or command.resolve_only, "R14", f"{command} begins before its run was fed")
         if self.fed and others:
@@ -351,9 +365,19 @@ class Witness:
         elif row.kind == "help.closed":
             must(self.winding, "P4", f"{row.data['help_id']} was closed by a run that goes on")
         else:
-            key = str(row.data["help_id"])
+            self._told(row)
+
+    def _told(self, row: LogEvent) -> None:
+        """A person answered what a call asked, or said what became of one in doubt."""
+        key, text = str(row.data["help_id"]), str(row.data["text"])
+        if "/ask/" in key:
+            index = int(str(row.data["index"]))
+            asked = self.open.asking.pop(index, None)
+            must(asked is not None, "P3", f"a question of call {index} was answered that it did not ask")
+            self.open.replies[index] = Answer(asked=str(asked), text=text)
+        else:
             must(key in self.doubts, "P4", f"a person was asked about {key}, which is not in doubt")
-            self.told[key] = str(row.data["text"]).strip()
+            self.told[key] = text.strip()
 
     def _result(self, row: LogEvent) -> None:
         index = int(str(row.data["index"]))
@@ -368,7 +392,9 @@ class Witness:
         must(str(row.data["help_id"]) not in self.asks, "P4", f"{row.data['help_id']} is asked twice at once")
         self.asks[str(row.data["help_id"])] = row
         index = int(str(row.data["index"]))
-        if row.data.get("help_kind") == "approval":
+        if "/ask/" in str(row.data["help_id"]):
+            must(index in self.open.asking, "P3", "a person is asked what no call asks")
+        elif row.data.get("help_kind") == "approval":
             ruling = self.open.calls[index].ruling
             must(ruling is not None and ruling.then == "ask", "P3", "a person is asked about a call that needs no word")
             must(index not in self.open.attempts, "P3", "a person is asked about a call that was begun")
@@ -437,6 +463,8 @@ class Witness:
         if row.data["reason"] == "stopped":
             must(self.stopped, "R11", "a run was stopped without a stop")
         self.run = 0
+        self.open.asking.clear()
+        self.open.replies.clear()
 
     def _promoted(self, message_id: str, row: LogEvent) -> None:
         must(self.run > 0 and not self.winding, "R8", f"{message_id} was promoted outside a run")

@@ -86,6 +86,6 @@ async def arena(server: tuple[str, Client], home: Path, points: Mapping[str, str
         case: ",".join(f"{point}:{task_of(bench, case)}" for point in names.split(","))
         for case, names in points.items()
     }
-    agent = bench.agent(tools=acting.agent.tools, model_heartbeat_timeout_s=acting.HEARTBEAT_S)
+    agent = bench.agent(tools=acting.agent.known_tools, model_heartbeat_timeout_s=acting.HEARTBEAT_S)
     async with bench.app(agent, worker=False) as app, fleet(bench, ",".join(faults.values())) as workers:
         yield Arena(bench, app, workers, faults)

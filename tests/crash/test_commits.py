@@ -46,7 +46,7 @@ async def test_killed_after_every_commit(server: tuple[str, Client], tmp_path: P
 async def _killed_after(bench: Bench, nth: int) -> Outcome | None:
     """Return what came of a task whose first worker died after so many commits; None where it made fewer."""
     fault = f"store.committed@{nth}"
-    agent = bench.agent(tools=acting.agent.tools, model_heartbeat_timeout_s=acting.HEARTBEAT_S)
+    agent = bench.agent(tools=acting.agent.known_tools, model_heartbeat_timeout_s=acting.HEARTBEAT_S)
     async with bench.app(agent, worker=False) as app, fleet(bench, fault, standby=False) as workers:
         task = await app.send("unchecked")
         async with asyncio.timeout(WITHIN_S):

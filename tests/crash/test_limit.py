@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 
 async def test_r12_a_task_that_kills_its_worker_each_time_ends_at_its_limit(bench: Bench) -> None:
-    agent = bench.agent(tools=acting.agent.tools, model_heartbeat_timeout_s=acting.HEARTBEAT_S)
+    agent = bench.agent(tools=acting.agent.known_tools, model_heartbeat_timeout_s=acting.HEARTBEAT_S)
     async with bench.app(agent, worker=False) as app, fleet(bench, "", standby=False):
         task = await app.send("poison")
         ended = ""

@@ -4,11 +4,12 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, create_engine, text
 
 import perdure.store.migration as migration_module
 from perdure.core.errors import ConfigurationError
@@ -88,10 +89,28 @@ async def test_a_migration_that_fails_halfway_leaves_nothing(bare_url: str, monk
     await store.close()
 
 
-def test_the_code_names_every_revision_in_order() -> None:
+def _config() -> Config:
     config = Config()
     folder = Path(migration_module.__file__).parent / "migrations"
     config.set_main_option("script_location", str(folder))
     config.set_main_option("path_separator", "os")
-    scripts = ScriptDirectory.from_config(config).walk_revisions()
+    return config
+
+
+async def test_a_store_of_earlier_code_goes_on_and_its_model_calls_name_no_model(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/store.db"
+    engine, config = create_engine(url), _config()
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0004")
+        connection.execute(text("INSERT INTO model_calls VALUES ('t', 1, 1, 1, 'worker-1', 200)"))
+    engine.dispose()
+    store = await open_store(url)
+    (call,) = await store.model_calls("t")
+    assert (call.worker, call.model) == ("worker-1", "")
+    await store.close()
+
+
+def test_the_code_names_every_revision_in_order() -> None:
+    scripts = ScriptDirectory.from_config(_config()).walk_revisions()
     assert tuple(reversed([script.revision for script in scripts])) == REVISIONS

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 from temporalio.api.enums.v1 import EventType
@@ -15,7 +16,7 @@ from tests.temporal.outside import Outside
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
-BIG = {"order_id": "A-1", "amount": 150.0}
+BIG: dict[str, Any] = {"order_id": "A-1", "amount": 150.0}
 
 
 def refunding(outside: Outside) -> ToolPort:
@@ -173,7 +174,7 @@ async def test_p8_an_answer_cancels_the_timer_and_without_an_expiry_there_is_non
 
 
 async def test_a_form_is_answered_with_data_and_refused_with_the_place(bench: Bench) -> None:
-    form = {
+    form: dict[str, Any] = {
         "type": "object",
         "properties": {"size": {"enum": ["S", "M"]}, "count": {"type": "integer", "minimum": 1}},
         "required": ["size", "count"],

@@ -8,6 +8,7 @@ a durable format, by the code that has it; the ones that are there stay.
 
     first           before messages could answer questions and carried an envelope
     front-door      with both
+    fallbacks       with models that take over for a turn, one of them across two histories
 """
 
 import os
@@ -16,14 +17,14 @@ import sys
 import pytest
 from temporalio.client import WorkflowHistory
 
-from perdure import tool
+from perdure import Agent, tool
 from perdure.core import events
 from perdure.core.content import Message, TextPart
 from perdure.core.machine import doubts
 from perdure.temporal.contracts import InboxItem, InboxRequest
-from perdure.testing import call, say
+from perdure.testing import call, fail, say, scripted
 from tests.temporal import recorded
-from tests.temporal.bench import Bench, Gate, ended, event
+from tests.temporal.bench import FAST, Bench, Gate, ended, event
 from tests.temporal.replaying import Difference, replay, replay_all
 from tests.temporal.test_replay import look_up
 
@@ -69,7 +70,32 @@ def _answers(history: WorkflowHistory) -> bool:
 
 @pytest.mark.skipif("PERDURE_TEST_RECORD" not in os.environ, reason="records, and only when asked to")
 async def test_it_is_recorded(bench: Bench) -> None:
-    recorded.keep(os.environ["PERDURE_TEST_RECORD"], await _told(bench))
+    name = os.environ["PERDURE_TEST_RECORD"]
+    recorded.keep(name, await (_fell_back if name == "fallbacks" else _told)(bench))
+
+
+async def _fell_back(bench: Bench) -> list[WorkflowHistory]:
+    """Record a task whose first model is down in every turn, and whose second one is in some."""
+    down = fail("the provider is down", retryable=True)
+    looks = [call("look_up", {"word": word}) for word in "abcdef"]
+    agent = Agent(
+        bench.queue,
+        model=scripted(down, name="first", loop=True),
+        fallbacks=[
+            scripted(*[look if place % 2 else down for place, look in enumerate(looks)], say("done"), name="second"),
+            scripted(*looks, name="third"),
+        ],
+        tools=[look_up],
+        model_retry=FAST,
+        after_answer="input_required",
+    )
+    async with bench.app(agent) as app:
+        task = app.task(await bench.start(agent, history_events_max=HISTORY_EVENTS_MAX))
+        await event(task, "run.ended", end="answered")
+        await task.cancel()
+        await ended(task, "canceled")
+        await bench.sound(task, app.store, replays=False)
+        return await bench.histories(task.id)
 
 
 def _said(name: str, text: str) -> Message:

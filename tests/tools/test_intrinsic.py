@@ -1,6 +1,6 @@
 """`ask_participant`: its schema and the question it puts."""
 
-import jsonschema  # type: ignore[import-untyped]
+import jsonschema
 import pytest
 from pydantic import JsonValue
 

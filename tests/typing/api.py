@@ -19,6 +19,7 @@ from perdure import (
     Task,
     TaskEvent,
     ToolError,
+    load_agent,
     once_check,
     open_app,
     tool,
@@ -73,6 +74,8 @@ def add(left: int, right: int) -> int:
 
 
 agent = Agent("shop", model="openai:gpt-5", tools=[get_order, refund, add], instructions="Help.")
+assert_type(load_agent("shop.toml"), Agent)
+careful = Agent("careful", model="openai:gpt-5", fallbacks=["anthropic:claude-sonnet-4-5"])
 
 
 async def main() -> None:

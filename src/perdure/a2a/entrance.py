@@ -63,7 +63,7 @@ class Entrance:
         card = AgentCard()
         card.CopyFrom(public)
         del card.signatures[:]
-        for tool in self._agent.tools:
+        for tool in self._agent.known_tools:
             spec, schema = tool.spec, tool.schema
             card.skills.append(
                 AgentSkill(

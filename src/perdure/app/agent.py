@@ -103,7 +103,7 @@ class Agent:
             version=self.version,
             model=self._model_spec(self.model),
             fallbacks=tuple(self._model_spec(model) for model in self.fallbacks),
-            tools=tuple(tool.spec for tool in self._known_tools()),
+            tools=tuple(tool.spec for tool in self.known_tools),
             budget=self.budget,
             after_answer=self.after_answer,
             on_unanswered=self.on_unanswered,
@@ -147,7 +147,9 @@ class Agent:
                     tools.append(tool)
             yield replace(self, tools=tools) if any(isinstance(tool, ToolSource) for tool in self.tools) else self
 
-    def _known_tools(self) -> tuple[ToolPort, ...]:
+    @property
+    def known_tools(self) -> tuple[ToolPort, ...]:
+        """Its tools, all of which are known only once it is opened where it has sources of tools."""
         known = []
         for tool in self.tools:
             if isinstance(tool, ToolSource):
@@ -160,7 +162,7 @@ class Agent:
 
         Raises `ConfigurationError` when the model's provider is unknown, not installed or has no key.
         """
-        tools: Mapping[str, ToolPort] = {tool.spec.name: tool for tool in self._known_tools()}
+        tools: Mapping[str, ToolPort] = {tool.spec.name: tool for tool in self.known_tools}
         model, *fallbacks = (opened_model(model) for model in self.models)
         examiner = Examiner(tools, rules_of(self.approvals, tools.values()), self.asks, self.asks_expire_in_s)
         return LiveAgent(

@@ -15,7 +15,7 @@ from perdure.core.errors import ConfigurationError, InvalidInput
 from perdure.core.ports import ToolPort, ToolSchema
 from perdure.core.questions import Examined
 from perdure.core.rulebook import ApprovalRule, Rulebook
-from perdure.tools import asking_of, question_of
+from perdure.tools import manner_of, question_of
 
 
 class Examiner:
@@ -52,7 +52,7 @@ class Examiner:
 
     def _question(self, arguments: dict[str, JsonValue]) -> Examined:
         try:
-            return Examined(question=question_of(arguments), asking=asking_of(arguments, self._asks_expire_in_s))
+            return Examined(question=question_of(arguments), manner=manner_of(arguments, self._asks_expire_in_s))
         except InvalidInput as error:
             return Examined(problem=str(error))
 

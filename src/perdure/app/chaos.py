@@ -124,7 +124,7 @@ class KillAt:
 
     async def _start(self, app: App, client: Client, agent: Agent, text: str) -> Task:
         """Start the task with a restart limit above its deaths, which would otherwise end it (R12)."""
-        spec = agent.spec()
+        spec = app.agent.spec()
         spec = spec.model_copy(update={"crashes_max": max(spec.crashes_max, len(self.faults) + 1)})
         message = await new_message(app.store, text)
         start = TaskStart(task_id=new_id("t"), context_id=new_id("c"), agent=spec, messages=(message,))

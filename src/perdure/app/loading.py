@@ -1,4 +1,4 @@
-"""Loading an agent from `module:attribute`, in a process that only wants to know it.
+"""Loading an agent from `module:attribute` or a TOML file, in a process that only wants to know it.
 
 A module that acts when it is imported (runs an event loop, opens an app, exits) would act in every worker process; it
 is refused with a text that says so.
@@ -6,9 +6,9 @@ is refused with a text that says so.
 
 import asyncio
 import importlib
-import os
 import sys
 from contextvars import ContextVar
+from pathlib import Path
 
 from perdure.app.agent import Agent
 from perdure.core.errors import ConfigurationError
@@ -16,7 +16,7 @@ from perdure.core.errors import ConfigurationError
 importing: ContextVar[str | None] = ContextVar("importing", default=None)
 """The reference whose module is being imported; `open_app` refuses to run meanwhile."""
 
-EXAMPLE = "module:agent, as in shop.agents:support"
+EXAMPLE = "module:agent, as in shop.agents:support, or a TOML file, as in shop.toml"
 
 
 _LOOP_IN_LOOP = ("running event loop", "another loop is running")
@@ -24,15 +24,19 @@ _LOOP_IN_LOOP = ("running event loop", "another loop is running")
 
 
 def load_agent(reference: str) -> Agent:
-    """Import the module and return its agent; the current folder is searched first.
+    """Import the module and return its agent; the current folder is searched first. What ends in `.toml` is a file.
 
     Raises `ConfigurationError` when the reference is malformed, the module cannot be imported or acts on import, or
-    the attribute is missing or no `Agent`.
+    the attribute is missing or no `Agent`, and for everything that is wrong with a file (`AgentFileError`).
     """
+    if reference.endswith(".toml"):
+        from perdure.app.agent_file import load_agent_file  # noqa: PLC0415 - it imports what files name with this module
+
+        return load_agent_file(reference)
     module_name, colon, attribute = reference.partition(":")
     if not colon or not module_name or not attribute:
         raise ConfigurationError("AGENT", f"{reference!r} does not name an agent; write {EXAMPLE}")
-    found = getattr(_imported(module_name, reference), attribute, None)
+    found = getattr(imported(module_name, reference), attribute, None)
     if found is None:
         raise ConfigurationError("AGENT", f"module {module_name!r} has no {attribute!r}; write {EXAMPLE}")
     if not isinstance(found, Agent):
@@ -40,10 +44,14 @@ def load_agent(reference: str) -> Agent:
     return found
 
 
-def _imported(module_name: str, reference: str) -> object:
-    folder = os.getcwd()
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
+def imported(module_name: str, reference: str, folder: Path | None = None) -> object:
+    """Import a user's module, found in `folder` first and then in the current one.
+
+    Raises `ConfigurationError` when there is none of that name, it cannot be imported, or it acts on import.
+    """
+    for first in (Path.cwd(), *(() if folder is None else (folder,))):
+        if str(first) not in sys.path:
+            sys.path.insert(0, str(first))
     token = importing.set(reference)
     try:
         return _import(module_name)

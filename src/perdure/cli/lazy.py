@@ -11,6 +11,7 @@ COMMANDS = {
     "demo": "perdure.cli.demo.command:demo",
     "chaos": "perdure.cli.chaos.command:chaos",
     "init": "perdure.cli.init:init",
+    "check": "perdure.cli.check:check",
     "run": "perdure.cli.run:run",
     "serve": "perdure.cli.serve:serve",
     "worker": "perdure.cli.worker:worker",

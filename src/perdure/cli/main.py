@@ -58,8 +58,8 @@ def root(
     is killed meanwhile. Its records stand in the data folder: temporal.db
     (the embedded Temporal), store.db (events and effects), worker.log.
 
-    AGENT is module:attribute, as in shop.agents:support; the current folder
-    is searched first.
+    AGENT is a TOML file, as in shop.toml, or module:attribute, as in
+    shop.agents:support; the current folder is searched first.
 
     Exit codes: 0 done; 1 the run failed; 2 wrong usage or configuration;
     130 and 143 ended by a signal.

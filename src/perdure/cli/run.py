@@ -39,7 +39,7 @@ from perdure.temporal.connection import temporal_client
 def run(
     context: typer.Context,
     agent: Annotated[
-        str | None, typer.Argument(metavar="AGENT", help="module:agent; may be left out with --resume.")
+        str | None, typer.Argument(metavar="AGENT", help="A TOML file or module:agent; may be left out with --resume.")
     ] = None,
     message: Annotated[str | None, typer.Argument(metavar="MESSAGE", help="What the agent is told.")] = None,
     resume: Annotated[
@@ -73,9 +73,9 @@ class _Request:
 
     def __post_init__(self) -> None:
         if self.resume is None and self.agent is None:
-            raise InvalidInput("AGENT", 'is missing; write perdure run module:agent "message"')
+            raise InvalidInput("AGENT", 'is missing; write perdure run AGENT "message"')
         if self.resume is None and self.message is None:
-            raise InvalidInput("MESSAGE", 'is missing; write perdure run module:agent "message"')
+            raise InvalidInput("MESSAGE", 'is missing; write perdure run AGENT "message"')
         if self.message is not None and not self.message.strip():
             raise InvalidInput("MESSAGE", "is empty; say what the agent shall do")
 

@@ -45,7 +45,7 @@ GRACE_S: Final = 2
 
 
 def serve(
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help="module:agent")],
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="A TOML file, or module:agent.")],
     host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes a free one.")] = 8000,
     url: Annotated[

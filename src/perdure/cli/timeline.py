@@ -110,7 +110,7 @@ def _by(data: Mapping[str, JsonValue]) -> str:
     if "fallback" not in data:
         return ""
     place = data["fallback"]
-    return one_line(f"  · {data.get('model')}{f', fallback {place}' if place else ''}")
+    return " " + one_line(f"· {data.get('model')}{f', fallback {place}' if place else ''}")
 
 
 def _asked(calls: JsonValue) -> list[str]:

@@ -26,7 +26,7 @@ from perdure.temporal.connection import temporal_client
 
 
 def worker(
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help="module:agent")],
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="A TOML file, or module:agent.")],
     processes: Annotated[
         int,
         typer.Option(

@@ -44,3 +44,34 @@ class Artifact:
 
     def __repr__(self) -> str:
         return f"<artifact {self.name!r} of {len(self.parts)} parts>"
+
+
+@dataclass(frozen=True)
+class WithFiles:
+    """A result of which files are a part: images, recordings, documents that a server's tool made.
+
+    The model is told `text` and which files there are. Those with bytes are kept in the store; `artifact` is what of it
+    all is for whoever gave the task.
+    """
+
+    text: str
+    files: tuple[File, ...] = ()
+    artifact: Artifact | None = None
+
+
+@dataclass(frozen=True)
+class Asks:
+    """What a tool puts to a person in place of a result: the call has not ended, and goes on with the answer.
+
+    `choices` are the answers that it takes, empty where it takes any; `form` is the JSON schema of an answer that is an
+    object, for whoever shows it: the tool judges. `kept` comes back with the answer, as it is.
+    """
+
+    question: str
+    choices: tuple[str, ...] = ()
+    kept: JsonValue = None
+    form: dict[str, JsonValue] | None = None
+
+
+Returned = JsonValue | Artifact | WithFiles | Asks
+"""What a call of a tool may come to."""

@@ -95,7 +95,7 @@ def _ended(attempt: AttemptRow, row: LogEvent) -> AttemptRow:
     outcome: AttemptOutcome
     problem = ""
     match row.kind:
-        case "model.answered" | "tool.finished" | "tool.in_doubt" | "tool.key_closed":
+        case "model.answered" | "tool.finished" | "tool.asked" | "tool.in_doubt" | "tool.key_closed":
             outcome = "completed"
         case "model.failed" | "tool.failed":
             kind = str(row.data.get("failure", ""))

@@ -5,7 +5,7 @@ from pydantic import Field
 from perdure.core.agent import EffectClass
 from perdure.core.approvals import Approval
 from perdure.core.content import Frozen
-from perdure.core.effects import Word
+from perdure.core.effects import Answer, Word
 from perdure.core.log import LogEvent
 
 
@@ -44,8 +44,9 @@ class CallModel(Frozen):
 class CallTool(Frozen):
     """Schedule an attempt at a tool call. `resolve_only`: find out what became of it, begin nothing.
 
-    `word` is what a person said of it, for when neither the ledger nor a check could tell. `approval` is their approval
-    of a call that needs one, with the arguments to run where they changed them.
+    `word` is what a person said of it, for when neither the ledger nor a check could tell. `answer` is what a person
+    answered to what the call asked, which it goes on with. `schema_digest` is the tool's schema as the task knows it.
+    `approval` is a person's of a call that needs one, with the arguments to run where they changed them.
     """
 
     run: int
@@ -63,6 +64,8 @@ class CallTool(Frozen):
     resolve_only: bool = False
     quarantine: bool = False
     word: Word | None = None
+    answer: Answer | None = Field(default=None, exclude_if=lambda given: given is None)
+    schema_digest: str | None = Field(default=None, exclude_if=lambda given: given is None)
     approval: Approval | None = Field(default=None, exclude_if=lambda given: given is None)
 
 

@@ -149,7 +149,7 @@ class ToolResult(Frozen):
     """What the model is told of one call (R14: each call has exactly one).
 
     `unknown` is the honest "outcome unknown" (P4). `text` is what is shown; `blob` is the digest of the whole when
-    the text was cut. `handed_over` goes to whoever gave the task.
+    the text was cut. `handed_over` goes to whoever gave the task, `files` are what was kept of the result beside it.
     """
 
     call_id: str
@@ -158,6 +158,7 @@ class ToolResult(Frozen):
     text: str
     blob: str | None = None
     handed_over: HandedOver | None = None
+    files: tuple[FilePart, ...] = ()
 
     @model_serializer(mode="wrap")
     def _as_before_artifacts(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -165,6 +166,8 @@ class ToolResult(Frozen):
         body: dict[str, Any] = handler(self)
         if self.handed_over is None:
             body.pop("handed_over", None)
+        if not self.files:
+            body.pop("files", None)
         return body
 
 

@@ -32,6 +32,13 @@ class Word(Frozen):
     text: str
 
 
+class Answer(Frozen):
+    """A person's answer to what a call asked; `asked` is the digest of the question, as the ledger has it."""
+
+    asked: str
+    text: str
+
+
 class Late(Frozen):
     """A result that was recorded under a key after its call had been closed without it."""
 
@@ -44,8 +51,9 @@ class EffectRequest(Frozen):
     """What an attempt tells the ledger before the tool is called.
 
     `request_digest` covers tool and arguments. With `resolve_only` (a call left open by an unanswered run) nothing
-    is begun: the ledger says what became of it, and a key that was never begun is closed. `note` stands before the
-    result that the model is told.
+    is begun: the ledger says what became of it, and a key that was never begun is closed. `answer` is what a call that
+    asked goes on with; `schema_digest` is the tool's schema as its task was told it. `note` stands before the result
+    that the model is told.
     """
 
     key: str
@@ -59,21 +67,28 @@ class EffectRequest(Frozen):
     request_digest: str
     worker: str
     resolve_only: bool = False
+    answer: Answer | None = None
+    schema_digest: str | None = None
     note: str = ""
 
 
 class LedgerView(Frozen):
-    """What the ledger holds under a key, and the fences that concern it."""
+    """What the ledger holds under a key, and the fences that concern it.
+
+    `asked` is the digest of what the latest begun attempt asked, where it ended so; attempts before it asked, too, or
+    were made again.
+    """
 
     request_digest: str | None = None
     effect: EffectClass | None = None
     outcome: Literal["open", "done", "closed"] | None = None
     result_digest: str | None = None
     begun_attempts: tuple[int, ...] = ()
+    asked: str | None = None
     fence: int = 0
 
 
-Verdict = Literal["begin", "done", "in_doubt", "not_begun", "closed"]
+Verdict = Literal["begin", "done", "in_doubt", "asked", "not_begun", "closed"]
 
 
 def judge(request: EffectRequest, view: LedgerView) -> Verdict:
@@ -82,7 +97,9 @@ def judge(request: EffectRequest, view: LedgerView) -> Verdict:
     - `done`: an outcome is recorded; return it without calling (P3).
     - `begin`: write `begun` in this transaction, then call.
     - `in_doubt`: begun before, no outcome, not safe to repeat: ask the tool's check (P4).
-    - `not_begun`: nothing happened; close the key in this transaction and say so (stopped runs).
+    - `asked`: its latest attempt ended by asking, and this one brings no answer to that: ask again.
+    - `not_begun`: nothing happened; close the key in this transaction and say so (stopped runs). So it is with a call
+      that asked and was never answered: it has not gone on.
     - `closed`: the key is closed; the call may begin only under its next key.
     """
     if view.request_digest is not None and view.request_digest != request.request_digest:
@@ -90,13 +107,17 @@ def judge(request: EffectRequest, view: LedgerView) -> Verdict:
     if view.outcome == "done":
         return "done"
     if view.outcome == "closed":
-        return "not_begun" if request.resolve_only and not view.begun_attempts else "closed"
+        never_went_on = not view.begun_attempts or view.asked is not None
+        return "not_begun" if request.resolve_only and never_went_on else "closed"
     if request.resolve_only:
-        return "in_doubt" if view.begun_attempts else "not_begun"
+        return "in_doubt" if view.begun_attempts and view.asked is None else "not_begun"
     if request.run <= view.fence:
         raise Fenced(f"P9: run {request.run} of task {request.task_id} was stopped before {request.key} began")
     if view.begun_attempts and max(view.begun_attempts) > request.attempt:
         raise Fenced(f"P3: attempt {max(view.begun_attempts)} of {request.key} began before attempt {request.attempt}")
+    if view.asked is not None:
+        goes_on = request.answer is not None and request.answer.asked == view.asked
+        return "begin" if goes_on else "asked"
     if request.effect == "once" and view.begun_attempts:
         return "in_doubt"
     return "begin"

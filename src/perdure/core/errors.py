@@ -176,9 +176,17 @@ class ToolError(PerdureError):
 
 
 class BegunError(PerdureError):
-    """A tool call was begun and raised something else than `ToolError`: for a `once` tool it is in doubt."""
+    """A tool call was begun and raised something else than `ToolError`: for a `once` tool it is in doubt.
+
+    A tool raises it to say how long the service behind it asks to be left alone: the next attempt, where there is one,
+    waits so long.
+    """
 
     code = "begun"
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class OutcomeUnknown(PerdureError):

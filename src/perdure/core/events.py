@@ -6,11 +6,13 @@ from [0, 1), because it has no randomness.
 
 from typing import Literal
 
+from pydantic import JsonValue
+
 from perdure.core.approvals import Ruling
 from perdure.core.content import Finish, Frozen, Lane, ResultStatus, Usage
 from perdure.core.effects import Late
 from perdure.core.failure import Failure
-from perdure.core.questions import Asking
+from perdure.core.questions import Manner
 
 
 class Event(Frozen):
@@ -79,7 +81,7 @@ class HelpExpired(Event):
 class CallSummary(Frozen):
     """One call of a reply as the workflow needs it. `problem` when it must not run: malformed or against its schema.
 
-    `arguments_json` repeats small arguments for readers of the log; `question` is what `ask_participant` asks, `asking`
+    `arguments_json` repeats small arguments for readers of the log; `question` is what `ask_participant` asks, `manner`
     how. `ruling` is what the rules came to for a call that may not simply begin.
     """
 
@@ -89,7 +91,7 @@ class CallSummary(Frozen):
     arguments_json: str | None = None
     problem: str | None = None
     question: str | None = None
-    asking: Asking | None = None
+    manner: Manner | None = None
     ruling: Ruling | None = None
 
 
@@ -119,18 +121,23 @@ class ModelFailed(Event):
 class ToolFinished(Event):
     """An attempt at a tool call came to something.
 
-    `result`: `digest` names the recorded result of status `status`. `in_doubt`: begun, and no check could tell.
+    `result`: `digest` names the recorded result of status `status`. `in_doubt`: begun, and no check could tell. `asks`:
+    it puts `question` to a person, kept under `digest`, and takes one of `choices`, a `form`, or anything without both.
     `closed`: the key is closed, the call may begin under its next one. `not_begun`: a stopped run's call that never
-    began.
+    began. `notes` are what the tool said of its work.
     """
 
     turn: int
     index: int
     attempt: int
-    outcome: Literal["result", "in_doubt", "closed", "not_begun"]
+    outcome: Literal["result", "in_doubt", "asks", "closed", "not_begun"]
     digest: str = ""
     status: ResultStatus = "ok"
     reason: str = ""
+    question: str = ""
+    choices: tuple[str, ...] = ()
+    form: dict[str, JsonValue] | None = None
+    notes: tuple[str, ...] = ()
 
 
 class ToolFailed(Event):

@@ -20,6 +20,7 @@ POINTS: dict[str, str] = {
     "tool.begun": "`begun` is in the ledger, and the tool was not called",
     "tool.inside": "the tool was called and waits for something",
     "tool.after_effect": "the tool has returned, and its result is in no ledger",
+    "tool.asked": "what a call asks a person is in the ledger, and nobody was told",
     "tool.done": "the result is in the ledger, and nobody was told",
     "tool.before_completion": "the attempt is about to tell its workflow",
     "tool.checked": "a tool's check has answered, and its answer is recorded nowhere",

@@ -29,6 +29,8 @@ LogKind = Literal[
     "model.failed",
     "tool.started",  # one per attempt
     "tool.finished",
+    "tool.told",  # what the tool said of its work in an attempt, the latest of it
+    "tool.asked",  # the attempt ended by asking a person; help.requested has the question
     "tool.failed",
     "tool.in_doubt",
     "tool.key_closed",

@@ -8,11 +8,11 @@ from pydantic import JsonValue
 
 from perdure.core.access import KeyStore
 from perdure.core.agent import EffectClass, ToolSpec
-from perdure.core.artifacts import Artifact
+from perdure.core.artifacts import Returned
 from perdure.core.content import Entry, Frozen, ModelReply, ResultStatus
 from perdure.core.contexts import ContextRow
 from perdure.core.deltas import DraftKeeper
-from perdure.core.effects import EffectRequest, Late, Verdict, Word
+from perdure.core.effects import EffectRequest, Late, Verdict
 from perdure.core.log import Batch, LogEvent, TaskHeader
 from perdure.core.pushes import PushKeeper
 
@@ -119,7 +119,7 @@ class Check(Frozen):
 
 
 class ToolPort(Protocol):
-    """A tool that can be run: a Python function, later an MCP or HTTP tool."""
+    """A tool that can be run: a Python function, an MCP server's, an HTTP service's; more in `tool_calls.py`."""
 
     @property
     def spec(self) -> ToolSpec:
@@ -140,7 +140,7 @@ class ToolPort(Protocol):
         """Return why these arguments break the schema, in words that help a model to correct them, or None."""
         ...
 
-    async def invoke(self, arguments: dict[str, JsonValue], call: Call) -> JsonValue | Artifact:
+    async def invoke(self, arguments: dict[str, JsonValue], call: Call) -> Returned:
         """Call it once. Raises `ToolError` when it did not happen; anything else leaves the outcome open."""
         ...
 
@@ -152,29 +152,14 @@ class ToolPort(Protocol):
 class Execution(Frozen):
     """What one attempt at a tool call came to; the fields of the machine's `ToolFinished`."""
 
-    outcome: Literal["result", "in_doubt", "closed", "not_begun"]
+    outcome: Literal["result", "in_doubt", "asks", "closed", "not_begun"]
     digest: str = ""
     status: ResultStatus = "ok"
     reason: str = ""
-
-
-class ToolExecutor(Protocol):
-    """Runs tool calls through the ledger."""
-
-    async def execute(
-        self,
-        batch: Batch,
-        request: EffectRequest,
-        call_id: str,
-        arguments: dict[str, JsonValue],
-        word: Word | None = None,
-    ) -> Execution:
-        """Run one attempt of one call; `word` settles what is still in doubt.
-
-        Raises `Fenced`, `KeyReused` or `StoreUnavailable` when nothing was begun; `BegunError` when the tool was
-        called and ended without a result, so that the workflow decides by the effect class what comes next.
-        """
-        ...
+    question: str = ""
+    choices: tuple[str, ...] = ()
+    form: dict[str, JsonValue] | None = None
+    notes: tuple[str, ...] = ()
 
 
 # --- the store --------------------------------------------------------------------------------------------------
@@ -196,11 +181,12 @@ class Admission(Frozen):
 
 
 class Ledgered(Frozen):
-    """What the ledger answered to a request: the verdict, and the result of a `done`."""
+    """What the ledger answered to a request: the verdict, the result of a `done`, the digest of what was `asked`."""
 
     verdict: Verdict
     entry: Entry | None = None
     digest: str | None = None
+    asked: str | None = None
     attempts: tuple[int, ...] = ()
 
 
@@ -329,6 +315,10 @@ class Store(KeyStore, PushKeeper, DraftKeeper, Protocol):
 
     async def finish_effect(self, key: str, attempt: int, entry: Entry, at_ms: int) -> Ledgered:
         """Record a call's result unless an outcome is recorded; return what stands. On a closed key it is late."""
+        ...
+
+    async def ask_effect(self, key: str, attempt: int, asked: str, at_ms: int) -> Ledgered:
+        """Record that an attempt ended by asking, as a blob of that digest; return what stands (`asked`, or more)."""
         ...
 
     async def close_effect(self, key: str, at_ms: int) -> Ledgered:

@@ -18,8 +18,8 @@ HelpKind = Literal["question", "approval"]
 """What a person is asked for: an answer, or their word on a call that waits for it."""
 
 
-class Asking(Frozen):
-    """How a question is asked: with `choices`, or with the JSON schema of a `form`; else any words answer it.
+class Manner(Frozen):
+    """How a question is put: with `choices`, or with the JSON schema of a `form`; else any words answer it.
 
     After `expires_in_s` seconds without an answer there will be none.
     """
@@ -32,13 +32,13 @@ class Asking(Frozen):
 class Examined(Frozen):
     """What a worker finds when it looks at a call of a reply.
 
-    `problem` is why it must not run, `question` what it asks a person and `asking` how. `ruling` is what the rules came
+    `problem` is why it must not run, `question` what it asks a person and `manner` how. `ruling` is what the rules came
     to for a call that may not simply begin.
     """
 
     problem: str | None = None
     question: str | None = None
-    asking: Asking | None = None
+    manner: Manner | None = None
     ruling: Ruling | None = None
 
 

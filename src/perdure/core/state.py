@@ -16,7 +16,7 @@ from perdure.core.agent import AgentSpec
 from perdure.core.approvals import Approval, Ruling
 from perdure.core.content import Frozen, Lane, Usage
 from perdure.core.effects import Late, Word
-from perdure.core.questions import Asking, HelpKind
+from perdure.core.questions import HelpKind, Manner
 
 STATE_SCHEMA: Final = 1
 
@@ -62,6 +62,14 @@ class Outcome(Frozen):
     inline: dict[str, JsonValue] | None = None
 
 
+class Asking(Frozen):
+    """What a call asked a person, by its digest, as the `rounds`th of its questions; `answer` once there is one."""
+
+    asked: str
+    rounds: int
+    answer: str | None = None
+
+
 class CallState(Frozen):
     """One tool call of a turn. Open until `outcome` is set.
 
@@ -69,8 +77,8 @@ class CallState(Frozen):
     `ops` is None before its first attempt and while it rests (a person is asked, or its run ended). `asked` holds
     the id of the help request that it waits for. `resolving` once its attempts only find out what became of it.
     `problem` is why its latest attempt failed. `shown` is the call as a person is asked about it, where that is its
-    tool's setting; `word` is what the person said. `asking` is how its question is put. A call whose `ruling` asks
-    begins with an `approval` only.
+    tool's setting; `word` is what the person said. `asking` is the latest that the call itself asked, under its present
+    key. `manner` is how its question is put. A call whose `ruling` asks begins with an `approval` only.
     """
 
     index: int
@@ -87,9 +95,10 @@ class CallState(Frozen):
     problem: str = ""
     shown: str = ""
     word: Word | None = None
+    asking: Asking | None = Field(default=None, exclude_if=lambda given: given is None)
     outcome: Outcome | None = None
     recorded: bool = False
-    asking: Asking | None = Field(default=None, exclude_if=lambda given: given is None)
+    manner: Manner | None = Field(default=None, exclude_if=lambda given: given is None)
     ruling: Ruling | None = Field(default=None, exclude_if=lambda given: given is None)
     approval: Approval | None = Field(default=None, exclude_if=lambda given: given is None)
 
@@ -141,7 +150,8 @@ class Run(Frozen):
 class HelpRequest(Frozen):
     """An open question to a person. `choices` are the answers that it takes; empty where it takes any.
 
-    `form` is the JSON schema of its answer. An approval's `digest` names the exact call that it is asked for.
+    `form` is the JSON schema of its answer; of a question that a tool asks the tool judges the answer. An approval's
+    `digest` names the exact call that it is asked for.
     """
 
     help_id: str

@@ -7,7 +7,7 @@ mistakes are refused with the same words.
 
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
-from typing import Final, get_args
+from typing import Final, Literal, get_args
 
 from pydantic import Field, JsonValue
 
@@ -26,7 +26,9 @@ _WILD: Final = frozenset("*?[")
 class ToolRules(Frozen):
     """What an operator says of a tool, over what its source claims. None: as the source says, or the default.
 
-    `effect` is its class, `check` the tool of the same source that tells what became of a key. Times in seconds.
+    `effect` is its class, `check` the tool of the same source that tells what became of a key. `failed` says what an
+    MCP server's error result means for a `once` call: nothing is known (`in_doubt`, the default), or that its word is
+    good that nothing happened (`did_not_happen`). Times in seconds.
     """
 
     effect: EffectClass | None = None
@@ -37,6 +39,7 @@ class ToolRules(Frozen):
     retry: RetryPolicy | None = None
     settle_s: float | None = Field(default=None, ge=0)
     check: str | None = None
+    failed: Literal["in_doubt", "did_not_happen"] | None = None
 
 
 def is_pattern(name: str) -> bool:

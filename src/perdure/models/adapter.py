@@ -6,7 +6,9 @@ request, and nothing is left with the provider that a later turn would depend on
 providers forget stored replies sooner).
 """
 
+import difflib
 import sys
+from typing import get_args
 
 from pydantic_ai import direct
 from pydantic_ai.exceptions import FallbackExceptionGroup, ModelAPIError, UnexpectedModelBehavior, UserError
@@ -18,7 +20,7 @@ from pydantic_ai.messages import (
     TextPart,
     TextPartDelta,
 )
-from pydantic_ai.models import Model, ModelRequestParameters, infer_model
+from pydantic_ai.models import KnownModelName, Model, ModelRequestParameters, infer_model
 from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
@@ -57,8 +59,19 @@ def resolve(name: str | Model) -> tuple[str, Model]:
         # Its text names the package and the extra of pydantic-ai-slim that brings it.
         raise ConfigurationError("model", f"{name!r} needs a package that is not installed. {missing}") from missing
     except (UserError, ValueError) as refused:
-        # Unknown providers and missing keys: pydantic-ai's text names the variable.
-        raise ConfigurationError("model", f"{name!r} cannot be opened: {refused}") from refused
+        # Unknown providers and missing keys: pydantic-ai's text names the variable, and then its own way to test.
+        said, near = str(refused).partition(" To try Pydantic AI")[0], _nearest(name)
+        if near:  # its own guess is by whole names, and may be anything
+            said = said.partition(". Did you mean")[0]
+        raise ConfigurationError("model", f"{name!r} cannot be opened: {said}{near}") from refused
+
+
+def _nearest(name: str) -> str:
+    """Return which provider was meant by one that nobody knows."""
+    provider, _, model = name.partition(":")
+    known = {each.partition(":")[0] for each in get_args(KnownModelName.__value__)}
+    found = [] if provider in known else difflib.get_close_matches(provider, known, n=1)
+    return f"; did you mean '{found[0]}:{model}'?" if found else ""
 
 
 class ProviderModel:

@@ -25,7 +25,7 @@ from perdure.store.task_rows import OpenTask, task_write
 
 _OF_KEY: BindParameter[str] = bindparam("of_key")
 _EFFECT = (
-    select(effects, effect_attempts.c.attempt)
+    select(effects, effect_attempts.c.attempt, effect_attempts.c.asked)
     .join(effect_attempts, effect_attempts.c.key == effects.c.key, isouter=True)
     .where(effects.c.key == _OF_KEY)
     .order_by(effect_attempts.c.attempt)
@@ -44,6 +44,9 @@ _RESULTS = (
 )
 _INSERT_EFFECT = insert(effects)
 _INSERT_ATTEMPT = insert(effect_attempts)
+_ASKED = update(effect_attempts).where(
+    effect_attempts.c.key == _OF_KEY, effect_attempts.c.attempt == bindparam("of_attempt")
+)
 
 
 def begin_effect(connection: Connection, batch: Batch, request: EffectRequest, at_ms: int) -> Ledgered:
@@ -54,10 +57,10 @@ def begin_effect(connection: Connection, batch: Batch, request: EffectRequest, a
         identifier(f"request.{field}", getattr(request, field))
     with task_write(connection, batch.task_id, at_ms, batch.header) as task:
         write_batch(connection, task, batch, at_ms)
-        row, begun = _row(connection, request.key)
+        row, begun, asked = _row(connection, request.key)
         if row is not None and row.task_id != request.task_id:
             raise KeyReused(f"P3: {request.key} was begun by task {row.task_id}, not by {request.task_id}")
-        view = _view(row, begun, task.fence)
+        view = _view(row, begun, asked, task.fence)
         verdict = judge(request, view)
         if verdict == "begin":
             _begin(connection, task, request, view, at_ms)
@@ -65,15 +68,17 @@ def begin_effect(connection: Connection, batch: Batch, request: EffectRequest, a
         if verdict == "not_begun" and view.outcome is None:
             _open(connection, request, at_ms, closed=True)
             task.changed = True
+        if verdict == "not_begun" and view.outcome == "open":
+            _close(connection, task, request.key, at_ms)
         if verdict == "done" and row is not None:
             return _done(connection, row, view.begun_attempts)
-        return Ledgered(verdict=verdict, attempts=view.begun_attempts)
+        return Ledgered(verdict=verdict, asked=view.asked, attempts=view.begun_attempts)
 
 
 def finish_effect(connection: Connection, key: str, attempt: int, entry: Entry, at_ms: int) -> Ledgered:
     """Record the result unless an outcome stands; on a closed key it is kept as late."""
     with task_write(connection, _task_of(connection, key), at_ms) as task:
-        row, begun = _standing(connection, key)
+        row, begun, _ = _standing(connection, key)
         if row.outcome == "done":
             return _done(connection, row, begun)
         body = encode(entry, f"the result of {key}, attempt {attempt}")
@@ -93,15 +98,29 @@ def finish_effect(connection: Connection, key: str, attempt: int, entry: Entry, 
         return Ledgered(verdict="done", entry=entry, digest=body.digest, attempts=begun)
 
 
+def ask_effect(connection: Connection, key: str, attempt: int, asked: str, at_ms: int) -> Ledgered:
+    """Record what an attempt asked unless an outcome stands; a key that is closed takes no question any more."""
+    with task_write(connection, _task_of(connection, key), at_ms) as task:
+        row, begun, _ = _standing(connection, key)
+        if row.outcome == "done":
+            return _done(connection, row, begun)
+        if row.outcome == "closed":
+            return Ledgered(verdict="closed", attempts=begun)
+        if attempt != begun[-1]:
+            raise Fenced(f"P3: attempt {begun[-1]} of {key} began before attempt {attempt} asked")
+        changed(connection, _ASKED, {"of_key": key, "of_attempt": attempt, "asked": asked})
+        task.changed = True
+        return Ledgered(verdict="asked", asked=asked, attempts=begun)
+
+
 def close_effect(connection: Connection, key: str, at_ms: int) -> Ledgered:
     """Close an open key; a recorded result wins."""
     with task_write(connection, _task_of(connection, key), at_ms) as task:
-        row, begun = _standing(connection, key)
+        row, begun, _ = _standing(connection, key)
         if row.outcome == "done":
             return _done(connection, row, begun)
         if row.outcome == "open":
-            changed(connection, _SETTLE, {"of_key": key, "outcome": "closed", "closed_at_ms": at_ms})
-            task.changed = True
+            _close(connection, task, key, at_ms)
         return Ledgered(verdict="closed", attempts=begun)
 
 
@@ -145,10 +164,16 @@ def _open(connection: Connection, request: EffectRequest, at_ms: int, *, closed:
     )
 
 
-def _row(connection: Connection, key: str) -> tuple[Any, tuple[int, ...]]:
-    """Return what stands under the key, and the attempts that were begun."""
+def _close(connection: Connection, task: OpenTask, key: str, at_ms: int) -> None:
+    changed(connection, _SETTLE, {"of_key": key, "outcome": "closed", "closed_at_ms": at_ms})
+    task.changed = True
+
+
+def _row(connection: Connection, key: str) -> tuple[Any, tuple[int, ...], str | None]:
+    """Return what stands under the key, the attempts that were begun, and what the latest of them asked."""
     found = rows(connection, _EFFECT, {"of_key": key})
-    return found[0] if found else None, tuple(row.attempt for row in found if row.attempt is not None)
+    begun = tuple(row.attempt for row in found if row.attempt is not None)
+    return found[0] if found else None, begun, found[-1].asked if begun else None
 
 
 def _task_of(connection: Connection, key: str) -> str:
@@ -159,14 +184,14 @@ def _task_of(connection: Connection, key: str) -> str:
     return task_id
 
 
-def _standing(connection: Connection, key: str) -> tuple[Any, tuple[int, ...]]:
-    row, begun = _row(connection, key)
+def _standing(connection: Connection, key: str) -> tuple[Any, tuple[int, ...], str | None]:
+    row, begun, asked = _row(connection, key)
     if row is None:
         raise StoreBehind(f"P3: the ledger lost {key} while it was written to")
-    return row, begun
+    return row, begun, asked
 
 
-def _view(row: Any, begun: tuple[int, ...], fence: int) -> LedgerView:
+def _view(row: Any, begun: tuple[int, ...], asked: str | None, fence: int) -> LedgerView:
     if row is None:
         return LedgerView(fence=fence)
     return LedgerView(
@@ -175,6 +200,7 @@ def _view(row: Any, begun: tuple[int, ...], fence: int) -> LedgerView:
         outcome=row.outcome,
         result_digest=row.result_digest,
         begun_attempts=begun,
+        asked=asked,
         fence=fence,
     )
 

@@ -12,7 +12,7 @@ A change here needs a new file in `migrations/versions` and its name in `REVISIO
 
 from sqlalchemy import BigInteger, Column, Index, LargeBinary, MetaData, Table, Text
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
 """Every revision of the schema, the oldest first; the last one is what this code works on."""
 
 VERSION_TABLE = "perdure_schema"
@@ -158,7 +158,9 @@ effect_attempts = Table(
     _int("attempt", key=True),
     _text("worker"),
     _int("begun_at_ms"),
+    _text("asked", optional=True),
 )
+"""`asked` is the digest of what an attempt asked a person, where that is how it ended."""
 
 blobs = Table(
     "blobs",

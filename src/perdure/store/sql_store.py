@@ -174,6 +174,11 @@ class SqlStore:
         identifier("key", key)
         return await self._write(lambda connection: effect_ledger.finish_effect(connection, key, attempt, entry, at_ms))
 
+    async def ask_effect(self, key: str, attempt: int, asked: str, at_ms: int) -> Ledgered:
+        """Record that an attempt ended by asking; what stands already wins."""
+        identifier("key", key)
+        return await self._write(lambda connection: effect_ledger.ask_effect(connection, key, attempt, asked, at_ms))
+
     async def close_effect(self, key: str, at_ms: int) -> Ledgered:
         """Close a key whose check said that it did not happen and never will; a recorded `done` wins."""
         identifier("key", key)

@@ -27,8 +27,9 @@ from perdure.core.limits import (
     REPLIES_KEPT_MAX,
     STORE_WRITE_HEARTBEAT_TIMEOUT_S,
 )
-from perdure.core.ports import Execution, ModelPort, ModelRequest, RecordedReply, Store, ToolExecutor, ToolSchema
+from perdure.core.ports import Execution, ModelPort, ModelRequest, RecordedReply, Store, ToolSchema
 from perdure.core.questions import Examined
+from perdure.core.tool_calls import ToolExecutor
 from perdure.temporal.approved import approved_call, denial
 from perdure.temporal.contracts import ModelInput, ModelOutput, ToolInput, WriteInput, WriteOutput
 from perdure.temporal.failures import as_application_error, classify
@@ -191,6 +192,8 @@ class TaskActivities:
                 request_digest=command.arguments_digest,
                 worker=self._worker,
                 resolve_only=command.resolve_only,
+                answer=command.answer,
+                schema_digest=command.schema_digest,
                 note=edited_note(command.approval),
             )
             denied = denial(agent.examine, command, call)
@@ -267,7 +270,7 @@ def _summarised(call: ToolCall, found: Examined) -> CallSummary:
         arguments_json=arguments.decode() if small else None,
         problem=found.problem,
         question=found.question,
-        asking=found.asking,
+        manner=found.manner,
         ruling=found.ruling,
     )
 

@@ -22,6 +22,7 @@ from perdure.core.errors import (
     InvalidInput,
     ModelError,
     StoreUnavailable,
+    Unavailable,
 )
 from perdure.core.failure import Failure, FailureKind
 from perdure.core.limits import PROBLEM_BYTES_MAX
@@ -63,12 +64,21 @@ def classify(error: Exception, effect: str | None = None) -> Failure:
                 # The tool ended and only its record failed: the next attempt asks the ledger, and none is spent.
                 return Failure(kind="store", message=f"{cause}", begun=True)
             message = cut_text(safe_text(f"{type(cause).__name__}: {cause}"), PROBLEM_BYTES_MAX, " [cut]")
-            return Failure(kind="in_doubt" if effect == "once" else "tool_raised", message=message, begun=True)
+            asked_s = cause.retry_after_s if isinstance(cause, BegunError) else None
+            return Failure(
+                kind="in_doubt" if effect == "once" else "tool_raised",
+                message=message,
+                begun=True,
+                retry_after_ms=None if asked_s is None or effect == "once" else int(asked_s * 1000),
+            )
         case ModelError():
             after_ms = None if error.retry_after_s is None else int(error.retry_after_s * 1000)
             kind = "model_transient" if error.retryable else "model_permanent"
             elsewhere = not error.retryable and error.elsewhere
             return Failure(kind=kind, message=message, retry_after_ms=after_ms, elsewhere=elsewhere)
+        case Unavailable() if effect is not None:
+            # What a tool is somewhere else of could not be reached, and nothing was begun.
+            kind = "tool_raised"
         case InvalidInput() if not isinstance(error, ConfigurationError):
             # Content that the store refuses will be refused again.
             kind = "diverged"

@@ -158,6 +158,10 @@ class Flights:
                 digest=output.digest,
                 status=output.status,
                 reason=output.reason,
+                question=output.question,
+                choices=output.choices,
+                form=output.form,
+                notes=output.notes,
             )
         )
 

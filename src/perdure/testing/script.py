@@ -101,6 +101,11 @@ def calls(
     )
 
 
-def fail(message: str, *, retryable: bool = False, retry_after_s: float | None = None) -> ModelError:
-    """Return an error for a script: as a step it is raised at every attempt, as `failure=` at the first ones."""
-    return ModelError(message, retryable=retryable, retry_after_s=retry_after_s)
+def fail(
+    message: str, *, retryable: bool = False, retry_after_s: float | None = None, elsewhere: bool = True
+) -> ModelError:
+    """Return an error for a script: as a step it is raised at every attempt, as `failure=` at the first ones.
+
+    One that is not retryable gives the turn to the agent's next fallback, unless `elsewhere` is False.
+    """
+    return ModelError(message, retryable=retryable, retry_after_s=retry_after_s, elsewhere=elsewhere)

@@ -18,18 +18,23 @@ from typing import Any, Final, Protocol
 from pydantic import JsonValue
 
 from perdure.core import faults, limits
-from perdure.core.artifacts import Artifact
-from perdure.core.content import ResultStatus, ToolEntry, ToolResult
+from perdure.core.artifacts import Artifact, Asks, Returned, WithFiles
+from perdure.core.content import FilePart, HandedOver, ResultStatus, ToolEntry, ToolResult
 from perdure.core.effects import EffectRequest, Word
 from perdure.core.errors import BegunError, Fenced, InvariantBroken, StoreUnavailable, ToolError
 from perdure.core.log import Batch
 from perdure.core.ports import Call, Check, Execution, Ledgered, Store, ToolPort
+from perdure.core.tool_calls import Connects, Resumes
 from perdure.tools.handing_over import handed_over
+from perdure.tools.keeping import asking, keep_files, keep_question, kept_question
+from perdure.tools.notes import Notes, take
 from perdure.tools.results import problem_text, shown
 
 _SETTLE_SHARE_MAX: Final = 0.5
 _CHECK_SHARE_MAX: Final = 0.35
 """Shares of a tool's timeout: settling and checking both fit in one attempt, with room for the ledger."""
+
+_UNANSWERED: Final = "it had asked a person, and did not go on before it was answered"
 
 
 class Sleep(Protocol):
@@ -69,10 +74,12 @@ class LedgerExecutor:
         """Run one attempt of one call; the batch is written with the ledger's first answer.
 
         A person's `word` settles what is still in doubt, in place of the tool's check; what is recorded wins over it.
-        A tool that this worker does not have, or arguments that no longer fit it, begin nothing: the ledger says
-        what became of the key and closes one that never began (`not_begun`, with the reason).
+        A tool that this worker does not have, that is not what the task was told, or that the arguments no longer fit,
+        begins nothing: the ledger says what became of the key and closes one that never began (`not_begun`, with the
+        reason).
 
         Raises:
+            Unavailable: The tool is somewhere else and could not be reached. Nothing was begun.
             Fenced: Refused before it began (P9), or its key was closed before its result came (P3).
             KeyReused: The key was begun with another tool or other arguments. Nothing was begun.
             StoreUnavailable: The store did not answer. Nothing was called.
@@ -80,9 +87,10 @@ class LedgerExecutor:
         """
         request = request.model_copy(update={"worker": self._worker})
         tool = self._tools.get(request.tool)
-        refused = self._refused(tool, request, arguments)
+        refused = await self._refused(tool, request, arguments)
         if refused:
             request = request.model_copy(update={"resolve_only": True})
+        asked = None if request.answer is None else await kept_question(self._store, request.answer.asked)
         faults.reach("tool.before_begun", request.tool, request.task_id)
         ledgered = await self._store.begin_effect(batch, request, self._now_ms())
         match ledgered.verdict:
@@ -90,36 +98,51 @@ class LedgerExecutor:
                 return _recorded(ledgered)
             case "closed":
                 return Execution(outcome="closed")
+            case "asked":
+                return asking(str(ledgered.asked), await kept_question(self._store, str(ledgered.asked)))
             case "not_begun":
-                return Execution(outcome="not_begun", reason=refused)
+                return Execution(outcome="not_begun", reason=refused or (_UNANSWERED if ledgered.asked else ""))
+            case "in_doubt" if word is not None:
+                return await self._settle(request, call_id, word)
             case "in_doubt":
-                if word is not None:
-                    return await self._settle(request, call_id, word)
-                if tool is None:
-                    return Execution(outcome="in_doubt", reason=refused)
-                return await self._resolve(tool, batch, request, call_id)
+                return await self._resolve(tool, batch, request, call_id, refused)
             case "begin":
                 if tool is None or refused:
                     raise InvariantBroken("P3", f"{request.key} was begun although it was to be resolved only")
-                return await self._call(tool, request, call_id, arguments)
+                return await self._call(tool, request, call_id, arguments, asked)
 
-    def _refused(self, tool: ToolPort | None, request: EffectRequest, arguments: dict[str, JsonValue]) -> str:
+    async def _refused(self, tool: ToolPort | None, request: EffectRequest, arguments: dict[str, JsonValue]) -> str:
+        """Return why nothing may begin, or an empty text."""
         if tool is None:
             names = ", ".join(sorted(self._tools)) or "none"
             return f"this worker has no tool {request.tool!r}; its tools: {names}"
-        return "" if request.resolve_only else tool.problem(arguments) or ""
+        if request.resolve_only:
+            return ""
+        if request.schema_digest not in {None, tool.spec.schema_digest}:
+            return f"the schema of {request.tool} changed since this task began; a new task takes the new one"
+        if request.answer is not None and not isinstance(tool, Resumes):
+            return f"{request.tool} had asked a person, and in this worker it does not take an answer"
+        return tool.problem(arguments) or (
+            await tool.ready(request.schema_digest) if isinstance(tool, Connects) else ""
+        )
 
     # --- begun: call and record ---------------------------------------------------------------------------------
 
     async def _call(
-        self, tool: ToolPort, request: EffectRequest, call_id: str, arguments: dict[str, JsonValue]
+        self,
+        tool: ToolPort,
+        request: EffectRequest,
+        call_id: str,
+        arguments: dict[str, JsonValue],
+        asked: Asks | None = None,
     ) -> Execution:
         """Call the tool and record what it returned. A stop is handed on to the tool, but not to the recording.
 
         A tool that does not end within `STOP_GRACE_S` of its stop is in doubt; what it returns later is still recorded.
         """
         faults.reach("tool.begun", request.tool, request.task_id)
-        calling = asyncio.create_task(_called(tool, arguments, _call_of(request)))
+        notes = Notes()
+        calling = asyncio.create_task(_called(tool, arguments, request, asked, notes))
         # After the task's own first step: when the tool waits for the first time, it is under way.
         inside = asyncio.get_running_loop().call_soon(faults.reach, "tool.inside", request.tool, request.task_id)
         stopped = await _ended(calling, hand_on=True)
@@ -143,12 +166,12 @@ class LedgerExecutor:
                 recording.exception()  # Taken note of: the stop is what this attempt ends with.
             raise asyncio.CancelledError
         try:
-            return recording.result()
+            return recording.result().model_copy(update={"notes": notes.latest})
         except StoreUnavailable as error:
             raise BegunError(f"{request.tool} ended, but its result could not be recorded: {error}") from error
 
     async def _record_late(
-        self, calling: "asyncio.Task[tuple[ResultStatus, JsonValue | Artifact]]", request: EffectRequest, call_id: str
+        self, calling: "asyncio.Task[tuple[ResultStatus, Returned]]", request: EffectRequest, call_id: str
     ) -> None:
         await asyncio.wait({calling})
         if not calling.cancelled() and calling.exception() is None:
@@ -166,9 +189,7 @@ class LedgerExecutor:
 
         task.add_done_callback(noticed)
 
-    async def _kept(
-        self, request: EffectRequest, call_id: str, status: ResultStatus, value: JsonValue | Artifact
-    ) -> Execution:
+    async def _kept(self, request: EffectRequest, call_id: str, status: ResultStatus, value: Returned) -> Execution:
         """Record what the tool returned, offered again while the store does not answer: nobody else knows it."""
         loop = asyncio.get_running_loop()
         until = loop.time() + limits.RECORD_WITHIN_S
@@ -180,11 +201,11 @@ class LedgerExecutor:
                     raise
             await self._sleep(limits.RECORD_PAUSE_S)
 
-    async def _record(
-        self, request: EffectRequest, call_id: str, status: ResultStatus, value: JsonValue | Artifact
-    ) -> Execution:
-        """Record a result; what stands already wins. On a closed key the result is late."""
-        given, told = handed_over(value) if isinstance(value, Artifact) else (None, value)
+    async def _record(self, request: EffectRequest, call_id: str, status: ResultStatus, value: Returned) -> Execution:
+        """Record a result, or a question; what stands already wins. On a closed key the result is late."""
+        if isinstance(value, Asks):
+            return await self._ask(request, value)
+        given, files, told = await self._parts(value)
         part = shown(told)
         blob = None if part.whole is None else await self._store.put_blob(part.whole, part.media_type)
         result = ToolResult(
@@ -194,6 +215,7 @@ class LedgerExecutor:
             text=request.note + part.text,
             blob=blob,
             handed_over=given,
+            files=files,
         )
         entry = ToolEntry(result=result)
         ledgered = await self._store.finish_effect(request.key, request.attempt, entry, self._now_ms())
@@ -202,10 +224,39 @@ class LedgerExecutor:
             raise Fenced(f"P3: {request.key} was closed before the result of attempt {request.attempt} came")
         return _recorded(ledgered)
 
+    async def _parts(
+        self, value: JsonValue | Artifact | WithFiles
+    ) -> tuple[HandedOver | None, tuple[FilePart, ...], JsonValue]:
+        """Return what of a result is handed over, which files are kept, and what is told."""
+        if isinstance(value, WithFiles):
+            told = await keep_files(self._store, value)
+            return told.handed_over, told.files, told.text
+        if isinstance(value, Artifact):
+            given, text = handed_over(value)
+            return given, (), text
+        return None, (), value
+
+    async def _ask(self, request: EffectRequest, asks: Asks) -> Execution:
+        """Record that the attempt ended by asking; what stands already wins."""
+        digest = await keep_question(self._store, asks)
+        ledgered = await self._store.ask_effect(request.key, request.attempt, digest, self._now_ms())
+        faults.reach("tool.asked", request.tool, request.task_id)
+        match ledgered.verdict:
+            case "done":
+                return _recorded(ledgered)
+            case "closed":
+                return Execution(outcome="closed")
+            case _:
+                return asking(digest, asks)
+
     # --- in doubt: settle and ask -------------------------------------------------------------------------------
 
-    async def _resolve(self, tool: ToolPort, batch: Batch, request: EffectRequest, call_id: str) -> Execution:
+    async def _resolve(
+        self, tool: ToolPort | None, batch: Batch, request: EffectRequest, call_id: str, refused: str
+    ) -> Execution:
         """Ask the tool's check, after a request that was on its way has had time to arrive (P4)."""
+        if tool is None:
+            return Execution(outcome="in_doubt", reason=refused)
         await self._sleep(min(tool.settle_s, tool.spec.timeout_s * _SETTLE_SHARE_MAX))
         answer, reason = await self._asked(tool, request)
         faults.reach("tool.checked", request.tool, request.task_id)
@@ -269,10 +320,17 @@ def _recorded(ledgered: Ledgered) -> Execution:
 
 
 async def _called(
-    tool: ToolPort, arguments: dict[str, JsonValue], call: Call
-) -> tuple[ResultStatus, JsonValue | Artifact]:
-    """Call the tool and return the status and value of its result; whatever else it raises leaves it open."""
+    tool: ToolPort, arguments: dict[str, JsonValue], request: EffectRequest, asked: Asks | None, notes: Notes
+) -> tuple[ResultStatus, Returned]:
+    """Call the tool, or go on with what it had asked, and return the status and value of its result.
+
+    Whatever else it raises leaves the call open.
+    """
+    take(notes)
+    call = _call_of(request)
     try:
+        if asked is not None and request.answer is not None and isinstance(tool, Resumes):
+            return "ok", await tool.resume(arguments, call, asked.kept, request.answer.text)
         return "ok", await tool.invoke(arguments, call)
     except ToolError as error:
         return "error", problem_text(error) or "The tool says that it did not happen, and gives no reason."

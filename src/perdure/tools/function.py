@@ -76,6 +76,11 @@ class FunctionTool(Generic[P, R]):
         """Seconds between the end of a call and its check; 0 without a check, for there is nothing to wait for."""
         return 0.0 if self._check is None else self._settle_s
 
+    @property
+    def check_name(self) -> str:
+        """The name of its check, for people; empty without one."""
+        return "" if self._check is None else str(getattr(self._check, "__name__", type(self._check).__name__))
+
     def problem(self, arguments: dict[str, JsonValue]) -> str | None:
         """Return why these arguments break the schema, in words that help a model to correct them, or None."""
         return self._signature.problem(arguments)

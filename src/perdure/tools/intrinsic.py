@@ -11,7 +11,7 @@ from perdure.core.digests import safe_text
 from perdure.core.errors import InvalidInput
 from perdure.core.forms import checked_form
 from perdure.core.ports import ToolSchema
-from perdure.core.questions import Asking
+from perdure.core.questions import Manner
 
 RESERVED: Final = frozenset({ASK_PARTICIPANT})
 """Names that no other tool may take."""
@@ -73,7 +73,7 @@ def question_of(arguments: dict[str, JsonValue]) -> str:
     return question
 
 
-def asking_of(arguments: Mapping[str, JsonValue], expires_in_s: float | None) -> Asking | None:
+def manner_of(arguments: Mapping[str, JsonValue], expires_in_s: float | None) -> Manner | None:
     """Return how an `ask_participant` call asks; None where any words answer it, for as long as it takes.
 
     `expires_in_s` is the agent's, for a call that says nothing of it. Raises `InvalidInput`, fit for the model.
@@ -84,12 +84,12 @@ def asking_of(arguments: Mapping[str, JsonValue], expires_in_s: float | None) ->
         raise InvalidInput(f"{ASK_PARTICIPANT}.form", "there are choices too; give one of the two")
     if form is not None and not isinstance(form, dict):
         raise InvalidInput(f"{ASK_PARTICIPANT}.form", "must be a JSON schema of an object")
-    asking = Asking(
+    manner = Manner(
         choices=choices,
         form=None if form is None else checked_form(form, f"{ASK_PARTICIPANT}.form"),
         expires_in_s=_expiry(arguments.get("expires_in_s"), expires_in_s),
     )
-    return None if asking == Asking() else asking
+    return None if manner == Manner() else manner
 
 
 def _choices(given: JsonValue) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import SchemaError, ValidationError
@@ -75,22 +75,20 @@ class JsonArguments:
     def _reasons(self, error: ValidationError) -> Iterator[str]:
         where = ".".join(str(step) for step in error.absolute_path)
         prefix = f"{where}." if where else ""
-        instance = error.instance
+        instance, value = cast(Any, error.instance), cast(Any, error.validator_value)
         if error.validator == "required" and isinstance(instance, dict):
-            wanted: list[str] = error.validator_value
-            yield from (f"{prefix}{name}: missing, it is required" for name in wanted if name not in instance)
+            yield from (f"{prefix}{name}: missing, it is required" for name in value if name not in instance)
         elif error.validator == "additionalProperties" and isinstance(instance, dict):
-            known = error.schema.get("properties", {})
+            known = cast(Any, error.schema).get("properties", {})
             for name in instance:
                 if name not in known:
                     near = difflib.get_close_matches(name, known, n=1)
                     yield f"{prefix}{name}: unknown" + (f", did you mean {near[0]}?" if near else "")
         elif error.validator == "type":
-            wants = error.validator_value
-            kinds = wants if isinstance(wants, str) else " or ".join(wants)
+            kinds = value if isinstance(value, str) else " or ".join(value)
             yield f"{where or 'arguments'}: must be {kinds}, got {_shown(instance)}"
         elif error.validator in {"enum", "const"}:
-            allowed = error.validator_value if error.validator == "enum" else [error.validator_value]
+            allowed = value if error.validator == "enum" else [value]
             among = ", ".join(_shown(each) for each in allowed)
             yield f"{where or 'arguments'}: must be one of {among}, got {_shown(instance)}"
         else:

@@ -74,7 +74,7 @@ TARGETS: Final[dict[Targets, tuple[Target, ...]]] = {
 
 def chaos(
     agent: Annotated[
-        str | None, typer.Argument(metavar="AGENT", help="module:agent, or none with --experiment")
+        str | None, typer.Argument(metavar="AGENT", help="A TOML file or module:agent, or none with --experiment.")
     ] = None,
     messages: Annotated[
         list[str] | None,

@@ -101,7 +101,8 @@ async def _under_kills(talk: Conversation, killer: Killer) -> None:
 @contextlib.asynccontextmanager
 async def _hosted(bed: Bed, case: Case, order: Order, talk: Conversation) -> AsyncIterator[tuple[Host, float]]:
     """Start the task and those who work on it, in the order that is fair; give also when the clock started."""
-    spec = recorded_spec(case.agent.spec(), order.mode, order.kills)
+    async with case.agent.opened() as known:
+        spec = recorded_spec(known.spec(), order.mode, order.kills)
     home = bed.settings.home
     if bed.as_app:
         began_s = time.monotonic()

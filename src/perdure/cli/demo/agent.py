@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from perdure.app.agent import Agent
 from perdure.cli.demo.call_log import WorldRefused
-from perdure.cli.demo.script import CONVERSATION
+from perdure.cli.demo.script import conversation
+from perdure.cli.demo.sources import HEARTBEAT_TIMEOUT_S, HELD_S_MAX, NAMES, shop_sources
 from perdure.cli.demo.world import World
 from perdure.core.errors import ConfigurationError, ToolError
 from perdure.core.ports import Call, Check, ModelPort, ToolPort
@@ -23,18 +24,14 @@ from perdure.tools.function import tool
 WORLD_VARIABLE: Final = "PERDURE_DEMO_WORLD"
 HOLD_VARIABLE: Final = "PERDURE_DEMO_HOLD"
 MODEL_VARIABLE: Final = "PERDURE_DEMO_MODEL"
+MCP_VARIABLE: Final = "PERDURE_DEMO_MCP"
+"""Set where the tools are those of two MCP servers."""
 
 REFERENCE: Final = "perdure.cli.demo.agent:agent"
 """What `perdure worker` is told to load."""
 
 AGENT_ID: Final = "demo-support"
 SCRIPTED: Final = "scripted"
-
-HEARTBEAT_TIMEOUT_S: Final = 5.0
-"""What a worker's death would cost without its supervisor; far above what it costs with one."""
-
-HELD_S_MAX: Final = 900.0
-"""How long `get_order` can be held open for somebody who kills by hand."""
 
 HOLD_POLL_S: Final = 0.05
 
@@ -108,13 +105,16 @@ async def _while_there_is(hold: Path) -> None:
         await asyncio.sleep(HOLD_POLL_S)
 
 
-def shop_agent(world: World, hold: Path | None = None, model: str | None = None) -> Agent:
-    """Return the support agent. `model` is a pydantic-ai name; without one the model is scripted."""
-    port: ModelPort | str = model or scripted(*CONVERSATION, name=SCRIPTED)
+def shop_agent(world: World, hold: Path | None = None, model: str | None = None, *, mcp: bool = False) -> Agent:
+    """Return the support agent. `model` is a pydantic-ai name; without one the model is scripted.
+
+    With `mcp` its tools are those of two MCP servers over the same world.
+    """
+    port: ModelPort | str = model or scripted(*conversation(NAMES if mcp else {}), name=SCRIPTED)
     return Agent(
         AGENT_ID,
         model=port,
-        tools=shop_tools(world, hold),
+        tools=shop_sources(world.path, hold) if mcp else shop_tools(world, hold),
         instructions=INSTRUCTIONS,
         # The demo ends with its task: nobody is there to go on after a failure.
         on_unanswered="fail",
@@ -131,7 +131,8 @@ def agent_from(environment: Mapping[str, str]) -> Agent:
     except FileNotFoundError as error:
         raise ConfigurationError(WORLD_VARIABLE, str(error)) from error
     hold = environment.get(HOLD_VARIABLE)
-    return shop_agent(world, Path(hold) if hold else None, environment.get(MODEL_VARIABLE) or None)
+    mcp = bool(environment.get(MCP_VARIABLE))
+    return shop_agent(world, Path(hold) if hold else None, environment.get(MODEL_VARIABLE) or None, mcp=mcp)
 
 
 def __getattr__(name: str) -> Agent:

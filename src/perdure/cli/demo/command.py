@@ -28,6 +28,9 @@ WITHIN_S: Final = 60.0
 WITHIN_A2A_S: Final = 90.0
 """A server's three starts come on top."""
 
+WITHIN_MCP_S: Final = 60.0
+"""Each worker starts two servers of its own, and so does whoever takes the place of one that was killed."""
+
 WITHIN_BY_OTHERS_S: Final = 1800.0
 """Where a person kills or types, or a real model thinks, the demo waits for them, though not for ever."""
 
@@ -39,6 +42,9 @@ def demo(
     a2a: Annotated[
         bool, typer.Option("--a2a", help="The customer comes over A2A to a server of its own process, killed as well.")
     ] = False,
+    mcp: Annotated[
+        bool, typer.Option("--mcp", help="The agent's tools are those of two MCP servers, which die with their worker.")
+    ] = False,
     by_hand: Annotated[bool, typer.Option("--by-hand", help="Wait for your own kill -9 at each moment.")] = False,
     model: Annotated[
         str | None, typer.Option(help="A real model, as in openai:gpt-5; needs its key. Default: a scripted one.")
@@ -48,7 +54,10 @@ def demo(
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the data of earlier demos.")] = False,
     within: Annotated[
-        float | None, typer.Option(min=1, help="Seconds after which the demo gives up. Default: 60, by hand 1800.")
+        float | None,
+        typer.Option(
+            min=1, help="Seconds after which the demo gives up. Default: 60 (more with --a2a or --mcp), by hand 1800."
+        ),
     ] = None,
     judge: Annotated[
         Path | None, typer.Option(help="Play nothing; judge again what a finished demo left in this folder.")
@@ -66,8 +75,9 @@ def demo(
     else:
         if model is not None:
             open_model(model)  # a wrong name or a missing key is told before anything starts
-        within_s = within or (WITHIN_BY_OTHERS_S if by_hand or model else WITHIN_A2A_S if a2a else WITHIN_S)
-        plan = Plan(kill=kill, a2a=a2a, patience_s=within_s, by_hand=by_hand, model=model)
+        played_s = (WITHIN_A2A_S if a2a else WITHIN_S) + (WITHIN_MCP_S if mcp else 0)
+        within_s = within or (WITHIN_BY_OTHERS_S if by_hand or model else played_s)
+        plan = Plan(kill=kill, a2a=a2a, patience_s=within_s, by_hand=by_hand, model=model, mcp=mcp)
         data = Settings.from_environment({"PERDURE_HOME": os.environ.get("PERDURE_HOME", "")}, home=home).home
         with fresh_stage(data, keep=keep) as stage:
             _introduce(teller, stage, plan)
@@ -83,12 +93,14 @@ def _introduce(teller: Teller, stage: Stage, plan: Plan) -> None:
         teller.note(f"The model is {plan.model}. What only the script would do is not judged.")
     moments = "while a tool call is open and while the task waits" if plan.kill == "twice" else "while the task waits"
     victims = "worker and its A2A server are" if plan.a2a else "worker is"
+    if plan.mcp:
+        teller.note("The tools are those of two MCP servers: each worker starts its own, and they end with it.")
     teller.note(f"A customer complains; the agent's {victims} killed with SIGKILL {moments}. Data: {stage.folder}\n")
 
 
 async def _play_and_judge(stage: Stage, plan: Plan, teller: Teller, within_s: float) -> bool:
     world = World.create(stage.world, date.today())  # noqa: DTZ011 - the day is only shown, and the world keeps it
-    agent = shop_agent(world, model=plan.model)
+    agent = shop_agent(world, model=plan.model, mcp=plan.mcp)
     waits_for = "Temporal"
     try:
         async with (

@@ -44,7 +44,8 @@ LOOK_EVERY_S: Final = 0.05
 class Plan:
     """What is to be played. `model` None means the scripted one.
 
-    With `a2a` the customer comes to a server, which is killed as well; no answer at all is borne for `patience_s`.
+    With `a2a` the customer comes to a server, which is killed as well; no answer at all is borne for `patience_s`. With
+    `mcp` the tools are those of two MCP servers.
     """
 
     kill: Kill = "twice"
@@ -52,6 +53,7 @@ class Plan:
     patience_s: float = 60.0
     by_hand: bool = False
     model: str | None = None
+    mcp: bool = False
 
 
 @dataclass
@@ -92,7 +94,10 @@ class Director:
                 AGENT_ID,
                 Path.cwd(),
                 log=self.stage.worker_log,
-                environment={**self.stage.environment(self.plan.model), "PERDURE_HOME": str(self.stage.folder)},
+                environment={
+                    **self.stage.environment(self.plan.model, mcp=self.plan.mcp),
+                    "PERDURE_HOME": str(self.stage.folder),
+                },
                 drain_s=0,
             )
             self.waits_for = "a worker to be ready"

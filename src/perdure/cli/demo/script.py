@@ -4,11 +4,16 @@ The model's part is a pure function of the transcript (see `perdure.testing`), s
 """
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
+
+from pydantic import JsonValue
 
 from perdure.cli.demo.world import BLENDER_ORDER, CUSTOMER
 from perdure.core.content import Entry, ToolEntry
 from perdure.testing import Step, call, calls, last_result, replies, results, say
+from perdure.testing.scripted import Planned
 
 COMPLAINT: Final = (
     f"Hello, this is {CUSTOMER}. The blender that you delivered ten days ago has a crack all through its jar. "
@@ -22,10 +27,6 @@ QUESTION: Final = (
     "choose: a refund, for which I would need a photo of the damage first, or a replacement, which needs none. Which "
     "would you like, and to which address should a replacement go?"
 )
-
-
-def _ship(transcript: tuple[Entry, ...]) -> Step:
-    return call("ship_replacement", {"order_id": BLENDER_ORDER, "address": address_in(last_result(transcript))})
 
 
 def _close(transcript: tuple[Entry, ...]) -> Step:
@@ -50,12 +51,27 @@ def address_in(answer: str) -> str:
     return (found.group(1) if found else answer).strip().rstrip(".")
 
 
-CONVERSATION: Final = (
-    call("list_open_orders", {"customer": CUSTOMER}),
-    call("get_order", {"order_id": BLENDER_ORDER}),
-    calls(*(call("look_up_policy", {"topic": topic}) for topic in ("damage", "refund", "replacement"))),
-    call("ask_participant", {"question": QUESTION}),
-    _ship,
-    _close,
-)
-"""One answer a turn. The script has one outcome: whatever is answered, a replacement is shipped."""
+def conversation(names: Mapping[str, str] = MappingProxyType({})) -> tuple[Planned, ...]:
+    """Return the model's part, one answer a turn. `names` are those of tools that are called otherwise here.
+
+    The script has one outcome: whatever is answered, a replacement is shipped.
+    """
+
+    def asks(tool: str, arguments: dict[str, JsonValue]) -> Step:
+        return call(names.get(tool, tool), arguments)
+
+    def ship(transcript: tuple[Entry, ...]) -> Step:
+        return asks("ship_replacement", {"order_id": BLENDER_ORDER, "address": address_in(last_result(transcript))})
+
+    return (
+        asks("list_open_orders", {"customer": CUSTOMER}),
+        asks("get_order", {"order_id": BLENDER_ORDER}),
+        calls(*(asks("look_up_policy", {"topic": topic}) for topic in ("damage", "refund", "replacement"))),
+        call("ask_participant", {"question": QUESTION}),
+        ship,
+        _close,
+    )
+
+
+CONVERSATION: Final = conversation()
+"""The model's part where the tools are Python functions."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perdure.app.settings import Settings
-from perdure.cli.demo.agent import HOLD_VARIABLE, MODEL_VARIABLE, WORLD_VARIABLE
+from perdure.cli.demo.agent import HOLD_VARIABLE, MCP_VARIABLE, MODEL_VARIABLE, WORLD_VARIABLE
 from perdure.core.errors import ConfigurationError
 
 _LOCK = "demo.lock"
@@ -51,12 +51,13 @@ class Stage:
         """The demo's own Temporal and store, whatever the environment names."""
         return Settings.from_environment({}, home=self.folder)
 
-    def environment(self, model: str | None) -> dict[str, str]:
+    def environment(self, model: str | None, *, mcp: bool = False) -> dict[str, str]:
         """Return what a worker of this demo is told. Empty names of a Temporal and a store count as none."""
         return {
             WORLD_VARIABLE: str(self.world),
             HOLD_VARIABLE: str(self.hold),
             MODEL_VARIABLE: model or "",
+            MCP_VARIABLE: "1" if mcp else "",
             "TEMPORAL_ADDRESS": "",
             "PERDURE_STORE_URL": "",
         }

@@ -28,7 +28,8 @@ def attempts_table(evidence: Evidence) -> Table:
     workers = Workers(evidence.notes.workers)
     groups: dict[tuple[int, str], list[AttemptRow]] = {}
     for row in evidence.history:
-        groups.setdefault((row.turn, f"{row.activity} {row.tool}".rstrip()), []).append(row)
+        tool = row.tool.rpartition(".")[2]  # without its server's name, so that the table fits
+        groups.setdefault((row.turn, f"{row.activity} {tool}".rstrip()), []).append(row)
     table = _table("Attempts per activity, from Temporal's history (workers in their order)")
     table.add_column("turn", justify="right")
     table.add_column("activity", no_wrap=True)

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from signal import SIGKILL
 
-from perdure.cli.demo.agent import HEARTBEAT_TIMEOUT_S
 from perdure.cli.demo.evidence import Evidence
+from perdure.cli.demo.sources import HEARTBEAT_TIMEOUT_S
 from perdure.cli.demo.world import BLENDER_ORDER, KETTLE_ORDER
 from perdure.core.attempts import AttemptRow, attempts_from_log
 from perdure.core.content import ModelEntry
@@ -292,7 +292,7 @@ def cut_call_there(evidence: Evidence) -> Judgement | None:
 def one_replacement(evidence: Evidence) -> Judgement:
     """P3: one replacement was asked for, begun and shipped."""
     received, shipments = evidence.received("ship_replacement"), evidence.snapshot["shipments"]
-    begun = sum(len(row.begun) for row in evidence.effects if row.tool == "ship_replacement")
+    begun = sum(len(row.begun) for row in evidence.effects if row.tool.endswith("ship_replacement"))
     held = len(received) == begun == len(shipments) == 1 and shipments[0]["order_id"] == BLENDER_ORDER
     return Judgement(
         "P3",

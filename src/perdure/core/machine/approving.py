@@ -15,7 +15,7 @@ from perdure.core.machine.closing import close_call
 from perdure.core.machine.doubts import doubt_of, sender_of
 from perdure.core.machine.draft import Draft, made_result
 from perdure.core.machine.helping import close_request, put_question
-from perdure.core.questions import Asking
+from perdure.core.questions import Manner
 from perdure.core.state import CallState, HelpRequest
 
 
@@ -54,7 +54,7 @@ def ask_for_approval(draft: Draft, call: CallState) -> None:
         key,
         text,
         (APPROVE, DECLINE),
-        asking=Asking(expires_in_s=until),
+        manner=Manner(expires_in_s=until),
         digest=call_digest(call.tool, call.arguments_digest, key),
         about={"tool": call.tool, "rule": call.ruling.rule},
     )

@@ -12,6 +12,7 @@ from perdure.core.machine.approving import (
     refuse_unapproved,
     take_decision,
 )
+from perdure.core.machine.asking import answer_of, take_answer, take_question, waits_for_answer
 from perdure.core.machine.attempts import count_crash, next_attempt, out_of_time
 from perdure.core.machine.closing import close_call
 from perdure.core.machine.doubts import (
@@ -77,7 +78,7 @@ def _show_waiting(draft: Draft) -> None:
 
 def _start(draft: Draft, call: CallState, spec: ToolSpec | None) -> None:
     if call.question is not None:
-        put_question(draft, call, key_of(draft, call), call.question, asking=call.asking)
+        put_question(draft, call, key_of(draft, call), call.question, manner=call.manner)
         return
     doubt = doubt_of(draft, call)
     if doubt is not None and doubt.late is not None and not call.resolving:
@@ -135,6 +136,8 @@ def tool_command(draft: Draft, index: int) -> CallTool:
         resolve_only=call.resolving,
         quarantine=draft.state.quarantined,
         word=call.word,
+        answer=answer_of(call),
+        schema_digest=spec.schema_digest,
         approval=call.approval,
     )
 
@@ -152,7 +155,12 @@ def tool_finished(draft: Draft, event: events.ToolFinished) -> None:
     call = draft.turn.call(event.index)
     if event.outcome != "in_doubt":
         lift_doubt(draft, key_of(draft, call))
-    if event.outcome == "result":
+    if event.notes:
+        draft.log("tool.told", index=call.index, tool=call.tool, attempt=event.attempt, notes=list(event.notes))
+    if event.outcome == "asks":
+        if take_question(draft, call, event):
+            _find_out(draft, call)
+    elif event.outcome == "result":
         close_call(draft, call.index, Outcome(digest=event.digest, status=event.status), key=key_of(draft, call))
     elif event.outcome == "not_begun":
         reason = event.reason or call.problem or "the run was stopped"
@@ -173,7 +181,7 @@ def _key_closed(draft: Draft, call: CallState) -> None:
     watch_closed(draft, key)
     may_go_on = call.failures < spec.retry.attempts_max and call.generation < limits.KEYS_PER_CALL_MAX
     if not call.resolving and may_go_on:
-        draft.set_call(call.index, generation=call.generation + 1, ops=None)
+        draft.set_call(call.index, generation=call.generation + 1, ops=None, asking=None)
         return
     text = "Not done: it was begun, did not happen, and will not happen any more."
     if call.word is not None and not call.word.happened:
@@ -221,8 +229,13 @@ def _give_up(draft: Draft, call: CallState, spec: ToolSpec, ops: Attempts) -> No
     elif call.resolving:
         leave_unknown(draft, call, f"{ops.attempt} attempts failed")
     else:
-        draft.set_call(call.index, resolving=True, ops=Attempts(attempt=ops.attempt + 1))
-        call_tool(draft, call.index)
+        _find_out(draft, call)
+
+
+def _find_out(draft: Draft, call: CallState) -> None:
+    """Schedule an attempt that begins nothing, and only finds out what became of the call."""
+    draft.set_call(call.index, resolving=True, ops=Attempts(attempt=call.attempts + 1))
+    call_tool(draft, call.index)
 
 
 def _try_again(draft: Draft, call: CallState, ops: Attempts, again: Again) -> None:
@@ -249,7 +262,7 @@ def answered(draft: Draft, event: events.Answered) -> None:
         remember(draft, event)
         return
     text = event.text if call.question is None else read(event.text, request.choices, request.form)
-    carries = call.question is None and take_word(draft, call, event)
+    carries = call.question is None and (take_answer if waits_for_answer(call) else take_word)(draft, call, event)
     close_request(draft, request)
     if call.question is not None:
         result = made_result(call, "ok", text, limits.ANSWER_BYTES_MAX)
@@ -273,7 +286,7 @@ def resume_calls(draft: Draft) -> None:
         if call.outcome is not None:
             continue
         if call.attempts > 0:
-            draft.set_call(call.index, resolving=True, ops=None)
+            draft.set_call(call.index, resolving=True, ops=None, asking=None)
         elif call.question is not None:
             close_call(draft, call.index, made_result(call, "not_begun", "Not answered: the run was stopped."))
         else:

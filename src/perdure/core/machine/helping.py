@@ -12,7 +12,7 @@ from perdure.core.commands import AwaitExpiry, DropExpiry
 from perdure.core.errors import InvalidInput
 from perdure.core.machine.closing import close_call
 from perdure.core.machine.draft import Draft, made_result
-from perdure.core.questions import Asking
+from perdure.core.questions import Manner
 from perdure.core.state import CallState, HelpRequest, TaskState
 
 
@@ -23,20 +23,20 @@ def put_question(
     text: str,
     choices: tuple[str, ...] = (),
     *,
-    asking: Asking | None = None,
+    manner: Manner | None = None,
     digest: str = "",
     about: dict[str, JsonValue] | None = None,
 ) -> None:
     """Open a help request; the call waits for its answer. With the `digest` of a call it asks for an approval."""
-    form = None if asking is None else asking.form
-    expires_in_s = None if asking is None else asking.expires_in_s
+    form = None if manner is None else manner.form
+    expires_in_s = None if manner is None else manner.expires_in_s
     expires_at_ms = None if expires_in_s is None else draft.at_ms + int(expires_in_s * 1000)
     request = HelpRequest(
         help_id=help_id,
         text=text,
         turn=draft.turn.number,
         index=call.index,
-        choices=choices if asking is None else asking.choices or choices,
+        choices=choices if manner is None else manner.choices or choices,
         kind="approval" if digest else "question",
         form=form,
         expires_at_ms=expires_at_ms,

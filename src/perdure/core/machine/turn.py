@@ -128,7 +128,7 @@ def _call(draft: Draft, index: int, summary: events.CallSummary) -> CallState:
         arguments_digest=summary.arguments_digest,
         question=_cut_question(summary.question),
         shown=shown_call(summary.tool, summary.arguments_json, bytes_max) if asks else "",
-        asking=summary.asking,
+        manner=summary.manner,
         ruling=summary.ruling,
     )
 

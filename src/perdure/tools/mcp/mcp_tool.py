@@ -1,0 +1,198 @@
+"""One tool of an MCP server, and what its server's results mean for an effect.
+
+- A result: it happened.
+- A result with `isError`: the server says that the tool failed, which is not to say that nothing happened. A `once`
+  call is in doubt then, unless the operator's rules take the server's word for it (`failed="did_not_happen"`). Of a
+  call that is safe to repeat it is a plain error.
+- A result that asks for input: it has not ended. A person is asked, and the call goes on with the server's own state.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult, InputRequiredResult, InputResponses
+from pydantic import JsonValue, TypeAdapter
+
+from perdure.core.agent import ToolSpec
+from perdure.core.artifacts import Asks, Returned, WithFiles
+from perdure.core.errors import BegunError, ToolError, Unavailable
+from perdure.core.mcp_limits import MCP_RESTART_DELAY_FIRST_S, QUESTIONS_PER_CALL_MAX
+from perdure.core.ports import Call, Check, ToolSchema
+from perdure.tools import notes
+from perdure.tools.environment import Environment
+from perdure.tools.json_arguments import JsonArguments
+from perdure.tools.mcp import contents, questions
+from perdure.tools.mcp.checks import read_check
+from perdure.tools.mcp.claims import digest_of
+from perdure.tools.mcp.connection import FAILURES, Connection, Live
+from perdure.tools.mcp.exchange import KEY, NotSent, exchanged
+
+_RESULT: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(CallToolResult | InputRequiredResult)
+_CHECKED: TypeAdapter[CallToolResult] = TypeAdapter(CallToolResult)
+
+
+@dataclass(frozen=True)
+class Checking:
+    """The tool that tells what became of a key, and its parameter for the key."""
+
+    tool: str
+    parameter: str
+
+
+class McpTool:
+    """A tool of a server, called over the worker's one connection to it."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        environment: Environment,
+        tool: str,
+        *,
+        spec: ToolSpec,
+        schema: ToolSchema,
+        arguments: JsonArguments,
+        failed: Literal["in_doubt", "did_not_happen"] | None,
+        checking: Checking | None,
+        settle_s: float,
+    ) -> None:
+        self._connection = connection
+        self._environment = environment
+        self._tool = tool
+        self._spec = spec
+        self._schema = schema
+        self._arguments = arguments
+        self._failed = failed
+        self._checking = checking
+        self._settle_s = settle_s
+
+    def __repr__(self) -> str:
+        return f"<MCP tool {self._spec.name} ({self._spec.effect})>"
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What the workflow records of the tool."""
+        return self._spec
+
+    @property
+    def schema(self) -> ToolSchema:
+        """What the model sees of the tool."""
+        return self._schema
+
+    @property
+    def settle_s(self) -> float:
+        """Seconds between the end of a call and its check; 0 without a check."""
+        return 0.0 if self._checking is None else self._settle_s
+
+    def problem(self, arguments: dict[str, JsonValue]) -> str | None:
+        """Return why these arguments break the schema, or None."""
+        return self._arguments.problem(arguments)
+
+    async def ready(self, registered: str | None) -> str:
+        """Return why no call may begin: the server's tool is not what the task was told.
+
+        Raises `Unavailable` when the server does not answer.
+        """
+        try:
+            tool = (await (await self._connection.live()).listed()).get(self._tool)
+        except FAILURES as error:
+            raise Unavailable(f"the MCP server {self._connection.name!r} {self._connection.told(error)}") from error
+        name = self._spec.name
+        if tool is None:
+            return f"the MCP server {self._connection.name!r} has no tool {self._tool!r} any more; a new task knows"
+        if registered is not None and digest_of(tool) != registered:
+            return (
+                f"the schema or class of {name} changed at its server since this task began; a new task knows the new"
+            )
+        return ""
+
+    async def invoke(self, arguments: dict[str, JsonValue], call: Call) -> Returned:
+        """Call the tool once; see `ToolPort.invoke`."""
+        return await self._called(arguments, call, None, None)
+
+    async def resume(self, arguments: dict[str, JsonValue], call: Call, kept: JsonValue, answer: str) -> Returned:
+        """Go on with a call that asked, with a person's answer; asks again where that does not fit, or for more."""
+        told = questions.answered(self._spec.name, kept, answer)
+        if isinstance(told, Asks):
+            return told
+        return await self._called(arguments, call, told.responses, told.state)
+
+    async def _called(
+        self, arguments: dict[str, JsonValue], call: Call, responses: InputResponses | None, state: str | None
+    ) -> Returned:
+        for _ in range(QUESTIONS_PER_CALL_MAX):
+            given = await self._sent(arguments, call, responses, state)
+            if isinstance(given, CallToolResult):
+                return self._returned(given)
+            if given.input_requests:
+                return questions.asked(self._spec.name, given)
+            # It wants to be called again with nothing but its own state.
+            responses, state = None, given.request_state
+            await asyncio.sleep(MCP_RESTART_DELAY_FIRST_S)
+        raise BegunError(f"{self._spec.name} asked to be called again {QUESTIONS_PER_CALL_MAX} times in a row")
+
+    async def _sent(
+        self, arguments: dict[str, JsonValue], call: Call, responses: InputResponses | None, state: str | None
+    ) -> CallToolResult | InputRequiredResult:
+        said = notes.taken()
+
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+            share = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
+            said.say(f"{share}: {self._environment.masked(message)}" if message else share, about="progress")
+
+        params = CallToolRequestParams(
+            name=self._tool,
+            arguments=arguments,
+            input_responses=responses,
+            request_state=state,
+            _meta={KEY: call.idempotency_key},
+        )
+        live = await self._reached()
+        with live.heard_by(lambda text: said.say(self._environment.masked(text))):
+            try:
+                return await exchanged(self._connection, CallToolRequest(params=params), _RESULT, on_progress)
+            except NotSent as error:
+                raise self._not_begun(error) from error
+
+    async def _reached(self) -> Live:
+        try:
+            return await self._connection.live()
+        except Unavailable as error:
+            raise self._not_begun(error) from error
+
+    def _not_begun(self, error: Exception) -> Exception:
+        """Return what a call that reached nobody ends with: it did not happen; tried again where that is safe."""
+        return ToolError(f"Not begun: {error}") if self._spec.effect == "once" else BegunError(str(error))
+
+    def _returned(self, given: CallToolResult) -> JsonValue | WithFiles:
+        if not given.is_error:
+            return _masked(contents.returned(self._spec.name, given), self._environment)
+        text = self._environment.masked(contents.text_of(given.content)) or "It gives no reason."
+        if self._spec.effect != "once" or self._failed == "did_not_happen":
+            raise ToolError(text)
+        raise BegunError(f"{self._spec.name} says that it failed: {text}")
+
+    async def check(self, call: Call) -> Check:
+        """Ask the server's own check what became of the call's key; a server that is away is waited for."""
+        if self._checking is None:
+            return Check.unknown()
+        arguments: dict[str, Any] = {self._checking.parameter: call.idempotency_key}
+        request = CallToolRequest(params=CallToolRequestParams(name=self._checking.tool, arguments=arguments))
+        given = await _until_sent(lambda: exchanged(self._connection, request, _CHECKED))
+        return read_check(self._checking.tool, given)
+
+
+async def _until_sent(send: Callable[[], Awaitable[CallToolResult]]) -> CallToolResult:
+    """Try again as long as nobody could be reached; whoever waits for the check says for how long."""
+    while True:
+        try:
+            return await send()
+        except NotSent:
+            await asyncio.sleep(MCP_RESTART_DELAY_FIRST_S)
+
+
+def _masked(value: JsonValue | WithFiles, environment: Environment) -> JsonValue | WithFiles:
+    if isinstance(value, WithFiles):
+        return WithFiles(environment.masked(value.text), value.files, value.artifact)
+    return environment.masked_json(value)

@@ -1,0 +1,177 @@
+"""A server's questions (elicitation), put to a person one at a time, and a person's words as the answers it wants.
+
+A server that needs input ends the call with its questions and a state of its own. Both are kept, with the answers that
+there are so far; when none is missing the call is made again with all of them. So nothing of it is held in a process.
+
+A person answers in words. A form with one field takes them as its value, of the type that it has; one with several
+takes a JSON object. What does not fit is asked for again with the reason, and the server hears nothing of it.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from mcp_types import (
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitRequestURLParams,
+    ElicitResult,
+    InputRequiredResult,
+    InputResponses,
+)
+from pydantic import JsonValue
+
+from perdure.core.artifacts import Asks
+from perdure.core.digests import safe_json
+from perdure.core.errors import ConfigurationError, InvalidInput, ToolError
+from perdure.core.forms import checked_form
+from perdure.tools.json_arguments import JsonArguments
+
+DECLINE: Final = "decline"
+_YES: Final = frozenset({"yes", "y", "true", "ok", "accept", "done"})
+_NO: Final = frozenset({"no", "n", "false"})
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a call goes on with."""
+
+    responses: InputResponses | None
+    state: str | None
+
+
+def asked(tool: str, given: InputRequiredResult) -> Asks:
+    """Return the first of a server's questions. Raises `ToolError` where it asks for what is not offered."""
+    requests: dict[str, JsonValue] = {}
+    for key, request in (given.input_requests or {}).items():
+        if not isinstance(request, ElicitRequest):
+            raise ToolError(f"Not done: {tool} asks for {request.method}, and nobody here answers that.")
+        requests[key] = safe_json(request.model_dump(mode="json", by_alias=True, exclude_none=True))
+    return _next(tool, {"requests": requests, "responses": {}, "state": given.request_state})
+
+
+def answered(tool: str, kept: JsonValue, answer: str) -> Answers | Asks:
+    """Take an answer to the first question that has none; return all of them, or what is to be asked now."""
+    if not isinstance(kept, dict):
+        raise ConfigurationError(f"tool {tool!r}", "what it had asked was kept in a form that this version cannot read")
+    requests, responses = cast(dict[str, Any], kept["requests"]), dict(cast(dict[str, Any], kept["responses"]))
+    key = next(key for key in requests if key not in responses)
+    try:
+        responses[key] = _read(tool, ElicitRequest.model_validate(requests[key]), answer.strip())
+    except ValueError as problem:
+        return _next(tool, kept, str(problem))
+    held = kept | {"responses": responses}
+    if len(responses) < len(requests):
+        return _next(tool, held)
+    return Answers(
+        {key: ElicitResult.model_validate(each) for key, each in responses.items()}, cast(Any, kept["state"])
+    )
+
+
+def _next(tool: str, kept: dict[str, JsonValue], problem: str = "") -> Asks:
+    requests, responses = cast(dict[str, Any], kept["requests"]), cast(dict[str, Any], kept["responses"])
+    request = ElicitRequest.model_validate(next(each for key, each in requests.items() if key not in responses))
+    before = f"That does not fit: {problem}. " if problem else ""
+    params = request.params
+    if isinstance(params, ElicitRequestURLParams):
+        how = f'Go to {params.url} and answer "done" afterwards, or "{DECLINE}".'
+        return Asks(question=f"{before}{tool} asks: {params.message} {how}", choices=("done", DECLINE), kept=kept)
+    how, choices = _how(params)
+    question = f"{before}{tool} asks: {params.message} {how}"
+    return Asks(question=question, choices=choices, kept=kept, form=_shown(params))
+
+
+def _shown(params: ElicitRequestFormParams) -> dict[str, JsonValue] | None:
+    """Return a form of several fields as clients can show it; None where its schema has words that forms do not."""
+    if len(_fields(params)) <= 1:
+        return None
+    try:
+        return checked_form(cast(dict[str, JsonValue], params.requested_schema), "requestedSchema")
+    except InvalidInput:
+        return None
+
+
+def _how(params: ElicitRequestFormParams) -> tuple[str, tuple[str, ...]]:
+    """Say how a form is answered, and with what, where that is a list."""
+    fields = _fields(params)
+    if not fields:
+        return f'Answer "yes" or "{DECLINE}".', ("yes", DECLINE)
+    if len(fields) > 1:
+        named = ", ".join(f"{name}: {_kind(field)}" for name, field in fields.items())
+        return f'Answer with a JSON object ({named}), or "{DECLINE}".', ()
+    ((name, field),) = fields.items()
+    among = _among(field)
+    about = field.get("description") or field.get("title") or name
+    if among:
+        return f'({about}) Answer one of: {", ".join(among)}; or "{DECLINE}".', (*among, DECLINE)
+    if field.get("type") == "boolean":
+        return f'({about}) Answer "yes" or "no"; or "{DECLINE}".', ("yes", "no", DECLINE)
+    return f'({about}) Answer with {_kind(field)}; or "{DECLINE}".', ()
+
+
+def _fields(params: ElicitRequestFormParams) -> dict[str, dict[str, Any]]:
+    return dict(params.requested_schema.get("properties") or {})
+
+
+def _kind(field: dict[str, Any]) -> str:
+    among = _among(field)
+    if among:
+        return f"one of {', '.join(among)}"
+    return {"string": "a text", "number": "a number", "integer": "a whole number", "boolean": "true or false"}.get(
+        str(field.get("type")), "a list"
+    )
+
+
+def _among(field: dict[str, Any]) -> tuple[str, ...]:
+    if "enum" in field:
+        return tuple(str(each) for each in field["enum"])
+    return tuple(str(each["const"]) for each in field.get("oneOf", ()) if "const" in each)
+
+
+def _read(tool: str, request: ElicitRequest, answer: str) -> dict[str, Any]:
+    """Return an answer as the protocol has it; raises `ValueError` with the reason for one that does not fit."""
+    params, word = request.params, answer.rstrip(".!").lower()
+    if word in {DECLINE, "cancel"}:
+        return {"action": word}
+    if isinstance(params, ElicitRequestURLParams):
+        if word not in _YES:
+            raise ValueError(f'answer "done" or "{DECLINE}"')
+        return {"action": "accept"}
+    fields = _fields(params)
+    if not fields:
+        if word not in _YES | _NO:
+            raise ValueError(f'answer "yes" or "{DECLINE}"')
+        return {"action": "accept", "content": {}} if word in _YES else {"action": DECLINE}
+    content = _content(fields, answer)
+    problem = _held_to(tool, cast(dict[str, JsonValue], params.requested_schema), content)
+    if problem is not None:
+        raise ValueError(problem.partition("do not fit. ")[2].partition(" Its parameters:")[0].rstrip(".") or problem)
+    return {"action": "accept", "content": content}
+
+
+def _held_to(tool: str, schema: dict[str, JsonValue], content: dict[str, JsonValue]) -> str | None:
+    try:
+        return JsonArguments(tool, schema).problem(content)
+    except ConfigurationError:
+        return None  # a schema that is none: the server is to judge
+
+
+def _content(fields: dict[str, dict[str, Any]], answer: str) -> dict[str, JsonValue]:
+    try:
+        given = json.loads(answer)
+    except (ValueError, RecursionError):
+        given = None
+    if isinstance(given, dict):
+        return given
+    if len(fields) > 1:
+        raise ValueError(f"give a JSON object with {', '.join(fields)}")
+    ((name, field),) = fields.items()
+    match field.get("type"):
+        case "boolean" if answer.rstrip(".!").lower() in _YES | _NO:
+            return {name: answer.rstrip(".!").lower() in _YES}
+        case "string":
+            return {name: given if isinstance(given, str) else answer}
+        case "array" if given is None:
+            return {name: [each.strip() for each in answer.split(",")]}
+        case _:
+            return {name: answer if given is None else given}
