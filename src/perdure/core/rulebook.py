@@ -88,6 +88,21 @@ class Rulebook:
                 rule = own_rule(spec.name, spec.ask)
                 self._rules.append((rule, _parsed(rule, f"tool {spec.name!r}, ask")))
 
+    def about(self, tool: str) -> tuple[ApprovalRule, ...]:
+        """Return the rules that may decide about calls of a tool, in order: none after one that always does."""
+        found: list[ApprovalRule] = []
+        for rule, condition in self._rules:
+            if self._is_for(rule, self._tools[tool]):
+                found.append(rule)
+                if condition is None:
+                    break
+        return tuple(found)
+
+    @staticmethod
+    def _is_for(rule: ApprovalRule, spec: ToolSpec) -> bool:
+        named = rule.tool == spec.name or fnmatchcase(spec.name, rule.tool)
+        return named and rule.effect in {None, spec.effect}
+
     def ruling(
         self, tool: str, arguments: dict[str, JsonValue], defaults: Mapping[str, JsonValue] | None = None
     ) -> Ruling | None:
@@ -97,9 +112,7 @@ class Rulebook:
             return None
         given = {**(defaults or {}), **arguments}
         for rule, condition in self._rules:
-            if not fnmatchcase(tool, rule.tool) and tool != rule.tool:
-                continue
-            if rule.effect is not None and rule.effect != spec.effect:
+            if not self._is_for(rule, spec):
                 continue
             try:
                 fits = condition is None or condition.holds(given)
