@@ -118,7 +118,9 @@ class Sending:
         if found.terminal:
             return await self._known(found, message)
         fields = extension.asked(given.metadata)
-        item = InboxItem(message=message, lane=_lane(fields), answers=True, help_id=_help_id(fields))
+        item = InboxItem(
+            message=message, lane=_lane(fields), answers=True, help_id=_help_id(fields), by=caller.principal
+        )
         try:
             receipt = await self._app.inboxes.send(given.task_id, item)
         except TaskClosed:

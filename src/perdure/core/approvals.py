@@ -17,7 +17,7 @@ from pydantic import JsonValue
 
 from perdure.core import asking_limits, limits
 from perdure.core.content import Frozen
-from perdure.core.digests import canonical, cut_text, digest, safe_text
+from perdure.core.digests import canonical, cut_text, digest, safe_text, whole_numbers
 from perdure.core.effects import request_digest
 from perdure.core.errors import InvalidInput
 
@@ -101,9 +101,11 @@ def read_decision(text: str) -> Decision:
 
 def _read_object(text: str) -> Decision:
     try:
-        given = json.loads(text, parse_constant=_refuse_constant)
+        given = whole_numbers(json.loads(text, parse_constant=_refuse_constant))
     except (ValueError, RecursionError) as error:
         raise InvalidInput("text", f"is no JSON object ({error})") from error
+    if not isinstance(given, dict):
+        raise InvalidInput("text", "is no JSON object")
     unknown = sorted(set(given) - {"approve", "reason", "arguments", "digest"})
     if unknown:
         raise InvalidInput(unknown[0], "unknown; an approval has approve, reason, arguments and digest")
