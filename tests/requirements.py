@@ -100,6 +100,9 @@ REQUIREMENTS: dict[str, Requirement] = {
             "core/test_rules_approvals.py::test_p3_without_its_approval_a_call_does_not_begin",
             "core/test_rules_approvals.py::test_b22_of_two_approvals_the_first_counts_and_the_second_is_refused",
             "temporal/test_approvals.py::test_two_people_approve_one_call_at_once_and_it_runs_once",
+            "temporal/test_approved.py::test_p3_what_was_not_approved_is_not_run",
+            "crash/test_asking.py::test_an_approved_call_runs_once_wherever_its_worker_dies",
+            "crash/test_asking.py::test_a_call_that_nobody_approves_never_runs_wherever_its_worker_dies",
         ),
     ),
     "P4": Requirement(

@@ -26,9 +26,10 @@ ELSEWHERE = {
     "tool.checked",
     "tool.key_closed",
     "store.committed",
-    *(point for point in POINTS if point.startswith(("send.", "push."))),
+    *(point for point in POINTS if point.startswith(("send.", "push.", "help."))),
 }
-"""Points that no first death reaches, one that is no task's own (`test_commits.py`), and a server's (`tests/a2a`)."""
+"""Points that no first death reaches, one that is no task's own (`test_commits.py`), a server's (`tests/a2a`), and
+those of questions (`test_asking.py`)."""
 
 ONCE = dict.fromkeys((point for point in POINTS if point not in ELSEWHERE), CLASSES)
 

@@ -52,7 +52,12 @@ from perdure.temporal.fault_points import reach
 from perdure.temporal.flights import Flights, now_ms
 from perdure.temporal.writer import Writer
 
-_POINTS = {"message.promoted": "run.promoted", "run.ended": "run.ending"}
+_POINTS = {
+    "message.promoted": "run.promoted",
+    "run.ended": "run.ending",
+    "help.answered": "help.answering",
+    "help.closed": "help.closing",
+}
 """The rows that stand for a fault point."""
 
 
