@@ -122,6 +122,12 @@ REQUIREMENTS: dict[str, Requirement] = {
             "crash/test_commits.py::test_killed_after_every_commit",
             "races/test_cut.py::test_a19_cut_off_and_then_slow_nothing_is_lost_and_nothing_is_done_twice",
             "races/test_soak.py::test_whoever_talks_to_it_while_it_is_killed_finds_every_promise_kept",
+            "core/test_rules_approvals.py::test_p3_without_its_approval_a_call_does_not_begin",
+            "core/test_rules_approvals.py::test_b22_of_two_approvals_the_first_counts_and_the_second_is_refused",
+            "temporal/test_approvals.py::test_two_people_approve_one_call_at_once_and_it_runs_once",
+            "temporal/test_approved.py::test_p3_what_was_not_approved_is_not_run",
+            "crash/test_asking.py::test_an_approved_call_runs_once_wherever_its_worker_dies",
+            "crash/test_asking.py::test_a_call_that_nobody_approves_never_runs_wherever_its_worker_dies",
         ),
     ),
     "P4": Requirement(
@@ -247,6 +253,8 @@ REQUIREMENTS: dict[str, Requirement] = {
             "demo/test_demo.py::test_killed_only_while_waiting_every_activity_has_one_attempt",
             "core/test_rules_doubts.py::test_p8_what_waits_behind_a_question_waits_for_the_person_too",
             "temporal/test_crash.py::test_an_idle_workers_death_delays_nothing",
+            "core/test_rules_questions.py::test_p8_without_an_expiry_nothing_waits_but_the_person",
+            "temporal/test_approvals.py::test_p8_an_answer_cancels_the_timer_and_without_an_expiry_there_is_none",
         ),
     ),
     "P9": Requirement(
@@ -270,6 +278,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "races/test_stopped.py::test_a16_a_stop_and_then_a_crash_stays_stopped",
             "races/test_stopped.py::test_b4_a_stop_while_a_provider_refuses_takes_effect_at_once",
             "races/test_soak.py::test_whoever_talks_to_it_while_it_is_killed_finds_every_promise_kept",
+            "core/test_rules_approvals.py::test_p9_a_stop_ends_the_waiting_and_the_call_is_not_begun",
         ),
     ),
     "P10": Requirement(

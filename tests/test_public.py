@@ -9,6 +9,7 @@ import perdure
 NAMES = [
     "Agent",
     "App",
+    "ApprovalRule",
     "Artifact",
     "Budget",
     "Call",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from perdure.core.artifacts import Artifact, File
     from perdure.core.errors import OutcomeUnknown, PerdureError, RunFailed, ToolError
     from perdure.core.ports import Check
+    from perdure.core.rulebook import ApprovalRule
     from perdure.core.tool_rules import ToolRules
     from perdure.tools.call import Call
     from perdure.tools.function import tool
@@ -29,6 +30,7 @@ __all__ = [
     "ONCE_TABLE",
     "Agent",
     "App",
+    "ApprovalRule",
     "Artifact",
     "Budget",
     "Call",
@@ -56,6 +58,7 @@ _HOMES = {
     "ONCE_TABLE": "perdure.tools.once",
     "Agent": "perdure.app.agent",
     "App": "perdure.app.app",
+    "ApprovalRule": "perdure.core.rulebook",
     "Artifact": "perdure.core.artifacts",
     "Budget": "perdure.core.agent",
     "Call": "perdure.tools.call",

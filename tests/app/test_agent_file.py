@@ -11,6 +11,7 @@ from perdure.app.agent_file.form import AgentForm, HttpForm, McpForm, OauthForm,
 from perdure.app.agent_file.lines import lines_of
 from perdure.app.loading import load_agent
 from perdure.core.errors import ConfigurationError
+from perdure.core.rulebook import ApprovalRule
 from perdure.core.tool_rules import ToolRules
 from perdure.tools.http import OpenApiTools
 from perdure.tools.mcp import ClientCredentials, McpServer
@@ -97,6 +98,7 @@ def test_every_key_is_an_argument_in_python_and_the_other_way_round() -> None:
         (HttpForm, ("http", "orders")),
         (ToolRules, ("mcp", "orders", "rules", "get_*")),
         (ToolRules, ("rules", "refund")),
+        (ApprovalRule, ("approvals",)),
         (Budget, ("budget",)),
         (RetryPolicy, ("model_retry",)),
         (RetryPolicy, ("http", "orders", "rules", "get_*", "retry")),

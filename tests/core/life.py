@@ -11,18 +11,21 @@ from typing import Any
 
 from perdure.core import events
 from perdure.core.agent import Budget, ModelSpec, RetryPolicy
+from perdure.core.approvals import Ruling
 from perdure.core.commands import CallModel, CallTool
 from perdure.core.effects import Late
 from perdure.core.errors import IllegalEvent, InvalidInput, MessageConflict, TaskClosed
 from perdure.core.failure import Failure, FailureKind
 from perdure.core.machine import step
-from tests.core.task import Task, ask, call
+from perdure.core.state import HelpRequest
+from tests.core.task import Task, ask, asking, call
 
 LOSSES: list[FailureKind] = ["worker_lost", "worker_died", "worker_died", "shutdown", "cancelled", "store"]
 FAULTS: list[FailureKind] = ["timeout", "internal"]
 RARE: list[FailureKind] = ["fenced", "diverged"]
 MODEL_FAILURES: list[FailureKind] = [*LOSSES, *FAULTS, *RARE, "model_transient", "model_transient", "model_permanent"]
 TOOL_FAILURES: list[FailureKind] = [*LOSSES, *FAULTS, *RARE, "tool_raised", "tool_raised", "in_doubt", "in_doubt"]
+FORM: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]}
 CALLS = (
     *[call("notify")] * 3,
     call("refund"),
@@ -36,6 +39,13 @@ CALLS = (
     call("none"),
     call("refund", problem="amount: not a number"),
     ask("sure?"),
+    ask("which?", choices=("red", "blue")),
+    ask("how many?", form=FORM, expires_in_s=60),
+    asking("refund", '{"amount":150}'),
+    asking("notify", '{"amount":150}', expires_in_s=60),
+    asking("get_order"),
+    asking("pay"),
+    call("refund", ruling=Ruling(then="deny", rule="deny refund")),
 )
 WORKERS = ("", "w1", "w2", "w3")
 REST_MAX = 400
@@ -82,7 +92,8 @@ class Life:
         may += [self.resend, self.stop_or_cancel] if task.state.seen else []
         may += [self.store, self.store, self.task.diverge] if task.unstored else []
         may += [self.move_or_withdraw] if task.state.inbox and not task.state.terminal else []
-        may += [self.answer] if task.state.help else []
+        may += [self.answer, self.answer_again] if task.state.help else []
+        may += [self.expire] if task.expiries else []
         may += [self.wait_over] * 4 if task.waits else []
         if task.tools:
             may += [self.tool_finishes] * 4 + [self.tool_fails] * 3
@@ -134,13 +145,33 @@ class Life:
     def answer(self) -> None:
         """A person answers, what can be taken or not."""
         request = self.one(*self.task.state.help)
-        said, before = self.one(*(request.choices or ("yes",)), "hm"), self.task.state
+        takes = takes_of(request)
+        said, before = self.one(*takes, "hm"), self.task.state
+        winding = before.run is not None and before.run.ending is not None
         try:
-            self.task.answer(said, request.help_id)
+            self.task.answer(said, request.help_id, by=self.one("", "alice"))
         except InvalidInput:
-            check(said not in request.choices and self.task.state == before, "P4: a refused answer changed something")
+            refused = said not in takes or (winding and request.kind == "approval")
+            check(refused and self.task.state == before, "P4: a refused answer changed something")
         else:
-            check(said in (request.choices or (said,)), "P4: a word that says neither was taken")
+            free = request.form is None and not request.choices
+            check(free or said in takes, "P4: a word that says neither was taken")
+
+    def answer_again(self) -> None:
+        """What was answered, or never asked, takes no answer."""
+        before, open_now = self.task.state, {request.help_id for request in self.task.state.help}
+        known = [str(row.data["help_id"]) for row in self.task.rows("help.requested")]
+        over = self.one("t/9999/0", "x", *[help_id for help_id in known if help_id not in open_now])
+        try:
+            self.task.answer("approve", over)
+        except InvalidInput:
+            check(self.task.state == before, "P4: a refused answer changed something")
+        else:
+            raise AssertionError("P4: a second answer was taken")
+
+    def expire(self) -> None:
+        """The time of a question is over."""
+        self.task.expire(self.one(*sorted(self.task.expiries)))
 
     # --- attempts -----------------------------------------------------------------------------------------------
 
@@ -254,10 +285,21 @@ class Life:
         elif task.flights:
             task.reply()
         elif task.state.help:
-            task.answer((*task.state.help[0].choices, "yes")[0])
+            task.answer(takes_of(task.state.help[0])[0])
         else:
             return False
         return True
+
+
+def takes_of(request: HelpRequest) -> tuple[str, ...]:
+    """Return answers that a question takes."""
+    if request.form is not None:
+        return ('{"n":3}',)
+    if request.kind == "approval":
+        edited = '{"approve": true, "arguments": {"amount": 50}}'
+        bound = f'{{"approve": true, "digest": "{request.digest}"}}'
+        return ("approve", "decline", "Decline: too much.", edited, bound)
+    return request.choices or ("yes",)
 
 
 def check(holds: bool, what: str) -> None:

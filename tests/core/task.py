@@ -4,15 +4,19 @@ It plays the workflow: it stores messages unless told not to, and nothing else h
 the witness, so that each test of a rule is a test of all promises too.
 """
 
+import json
 from typing import Any
 
 from perdure.core import events
 from perdure.core.agent import AgentSpec, ModelSpec, ToolSpec
+from perdure.core.approvals import Ruling
 from perdure.core.commands import (
     Append,
+    AwaitExpiry,
     CallModel,
     CallTool,
     Command,
+    DropExpiry,
     Fence,
     Persist,
     StopFlights,
@@ -20,11 +24,11 @@ from perdure.core.commands import (
     Wait,
 )
 from perdure.core.content import Finish, Lane, Usage
-from perdure.core.digests import digest
-from perdure.core.effects import Late
+from perdure.core.effects import Late, request_digest
 from perdure.core.failure import Failure, FailureKind
 from perdure.core.log import LogEvent
 from perdure.core.machine import new_task, outstanding, step
+from perdure.core.questions import Manner
 from perdure.core.state import TaskState
 from tests.core.witness import Witness
 
@@ -44,10 +48,18 @@ Place = tuple[int, int | None]
 
 
 def call(
-    tool: str, arguments: str = "{}", *, problem: str | None = None, question: str | None = None, call_id: str = "c"
+    tool: str,
+    arguments: str = "{}",
+    *,
+    problem: str | None = None,
+    question: str | None = None,
+    call_id: str = "c",
+    manner: Manner | None = None,
+    ruling: Ruling | None = None,
 ) -> events.CallSummary:
     """Return one call of a reply."""
-    named = digest({"tool": tool, "arguments": arguments})
+    given = json.loads(arguments) if arguments.startswith("{") else {"text": arguments}
+    named = request_digest(tool, given)
     return events.CallSummary(
         call_id=call_id,
         tool=tool,
@@ -55,12 +67,19 @@ def call(
         arguments_json=arguments,
         problem=problem,
         question=question,
+        manner=manner,
+        ruling=ruling,
     )
 
 
-def ask(question: str) -> events.CallSummary:
-    """Return a call that puts a question to a person."""
-    return call("ask_participant", question, question=question)
+def ask(question: str, **manner: Any) -> events.CallSummary:
+    """Return a call that puts a question to a person, with choices, a form or an expiry where they are given."""
+    return call("ask_participant", question, question=question, manner=Manner(**manner) if manner else None)
+
+
+def asking(tool: str, arguments: str = "{}", **ruling: Any) -> events.CallSummary:
+    """Return a call that waits for an approval."""
+    return call(tool, arguments, ruling=Ruling(then="ask", rule=f"ask {tool}", **ruling))
 
 
 class Task:
@@ -75,6 +94,7 @@ class Task:
         self.asked: list[Command] = []
         self.flights: dict[Place, CallModel | CallTool] = {}
         self.waits: dict[Place, Wait] = {}
+        self.expiries: dict[str, AwaitExpiry] = {}
         self.unstored: list[str] = []
         self.witness = Witness(agent) if watched else None
         self.apply(events.Created(at_ms=self.now_ms))
@@ -101,8 +121,13 @@ class Task:
                 self.flights[_place(command)] = command
             case Wait():
                 self.waits[command.turn, command.index] = command
+            case AwaitExpiry(help_id=help_id):
+                self.expiries[help_id] = command
+            case DropExpiry(help_id=help_id):
+                self.expiries.pop(help_id, None)  # a run that ends has stopped it already
             case StopFlights():
                 self.waits.clear()
+                self.expiries.clear()
             case StoreMessage(message_id=message_id):
                 self.unstored.append(message_id)
             case Fence() | Persist():
@@ -145,10 +170,16 @@ class Task:
         """Cancel the task."""
         self.apply(events.CancelRequested(at_ms=self.at()))
 
-    def answer(self, text: str, help_id: str | None = None) -> None:
+    def answer(self, text: str, help_id: str | None = None, by: str = "") -> None:
         """Answer the first open question, or the one named."""
         name = help_id or self.state.help[0].help_id
-        self.apply(events.Answered(at_ms=self.at(), help_id=name, text=text))
+        self.apply(events.Answered(at_ms=self.at(), help_id=name, text=text, by=by))
+
+    def expire(self, help_id: str | None = None) -> None:
+        """Let the time of the first question that expires be over, or of the one named."""
+        expiry = self.expiries.pop(help_id or next(iter(self.expiries)))
+        self.now_ms = max(self.now_ms, expiry.at_ms)
+        self.apply(events.HelpExpired(at_ms=self.now_ms, help_id=expiry.help_id))
 
     def diverge(self, message: str = "the store has other rows") -> None:
         """The store refuses a write for good."""
@@ -268,6 +299,9 @@ class Task:
         waits = {(c.turn, c.index): c for c in outstanding(carried) if isinstance(c, Wait)}
         if waits != self.waits:
             raise AssertionError(f"a continued task waits for something else: {waits} instead of {self.waits}")
+        expiries = {c.help_id: c for c in outstanding(carried) if isinstance(c, AwaitExpiry)}
+        if expiries != self.expiries:
+            raise AssertionError(f"a continued task lets something else expire: {expiries} instead of {self.expiries}")
         stores = [c.message_id for c in outstanding(carried) if isinstance(c, StoreMessage)]
         if not set(stores) <= set(self.unstored):
             raise AssertionError(f"a continued task stores other messages: {stores} instead of {self.unstored}")

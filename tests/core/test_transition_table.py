@@ -26,6 +26,7 @@ EVENTS: list[events.Event] = [
     events.ModelFailed(at_ms=1, turn=1, attempt=1, failure=FAILED),
     events.ToolFinished(at_ms=1, turn=1, index=0, attempt=1, outcome="result", digest="r"),
     events.ToolFailed(at_ms=1, turn=1, index=0, attempt=1, failure=FAILED),
+    events.HelpExpired(at_ms=1, help_id="t/1/1"),
     events.StoreDiverged(at_ms=1, message="other rows"),
     events.BackoffOver(at_ms=1, turn=1),
     events.BackoffOver(at_ms=1, turn=1, index=0),

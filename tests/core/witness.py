@@ -6,6 +6,7 @@ number. It does not know when anything should happen, only what may not.
 """
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -88,10 +89,15 @@ class Witness:
         self.late: dict[str, str] = {}
         self.closed: list[str] = []
         self.crashes, self.shared, self.dirty, self.dead = 0, 0, False, ""
+        self.asks: dict[str, LogEvent] = {}
+        self.approved: dict[tuple[int, int], LogEvent] = {}
+        self.spent: set[str] = set()
+        self.at_ms = 0
 
     def observe(self, event: events.Event, commands: Sequence[Command], state: TaskState) -> None:
         """Take one step in; raise what it breaks."""
         must(not (self.terminal and commands), "P5", f"after the terminal state came {commands}")
+        self.at_ms = event.at_ms
         self._take(event)
         for command in commands:
             match command:
@@ -229,7 +235,8 @@ class Witness:
         must(command.key == key, "P3", f"{command} has another key than {key}")
         owner = self.keys.setdefault(key, (command.turn, index))
         must(owner == (command.turn, index), "P3", f"{key} belongs to {owner}")
-        doubted = (command.tool, at.calls[index].arguments_digest) in self.doubts.values()
+        self._approves(command, at.calls[index])
+        doubted = (command.tool, command.arguments_digest) in self.doubts.values()
         must(not doubted or command.resolve_only, "P4", f"{command} begins while the same call is in doubt")
         said = command.word.text if command.word is not None else None
         must(said == self.told.get(key), "P4", f"{command} carries another word than a person gave about {key}")
@@ -244,12 +251,29 @@ class Witness:
             must(self._started(earlier), "R14", f"call {index} begins before call {earlier}")
         self.flying[command.turn, index] = command
 
+    def _approves(self, command: CallTool, asked: events.CallSummary) -> None:
+        """A call that was to be asked about is begun as a person approved it, and no other call is."""
+        then = asked.ruling.then if asked.ruling is not None else "allow"
+        must(then != "deny", "P3", f"{command} begins although a rule denies it")
+        given = self.approved.get((command.turn, command.index))
+        must(then != "ask" or given is not None, "P3", f"{command} begins and nobody approved it")
+        must((command.approval is not None) == (given is not None), "P3", f"{command} carries no approval of its own")
+        if given is None or command.approval is None:
+            must(command.arguments_digest == asked.arguments_digest, "P3", f"{command} has other arguments")
+            return
+        changed = given.data.get("arguments")
+        run = asked.arguments_digest if changed is None else named({"tool": command.tool, "arguments": changed})
+        exact = named({"tool": command.tool, "call": run, "key": f"t/{command.turn}/{command.index}"})
+        must(command.approval.arguments == changed, "P3", f"{command} runs other arguments than were approved")
+        must((command.arguments_digest, command.approval.digest) == (run, exact), "P3", f"{command} is another call")
+
     def _parallel(self, command: CallTool) -> bool:
         return any(tool.parallel for tool in self.agent.tools if tool.name == command.tool)
 
     def _started(self, index: int) -> bool:
         at = self.open
-        return index in at.results or index in at.attempts or at.calls[index].question is not None
+        waits = f"t/{at.turn}/{index}" in self.asks
+        return waits or index in at.results or index in at.attempts or at.calls[index].question is not None
 
     # --- rows ---------------------------------------------------------------------------------------------------
 
@@ -314,7 +338,7 @@ class Witness:
             case "tool.in_doubt":
                 index, key = int(str(row.data["index"])), str(row.data["key"])
                 if key in self.keys:  # one that was never begun is no doubt of its own
-                    self.doubts[key] = str(row.data["tool"]), self.open.calls[index].arguments_digest
+                    self.doubts[key] = str(row.data["tool"]), self._run_digest(row.turn, index)
                 self.told.pop(key, None)
             case "tool.key_closed":
                 self.doubts.pop(str(row.data["key"]), None)
@@ -323,19 +347,26 @@ class Witness:
                 key = str(row.data["key"])
                 must(key in self.watched, "P4", f"{key} was late, and nobody waits for it")
                 self.late[key] = str(row.data["text"])
+            case "tool.finished":
+                self._result(row)
             case "help.requested":
                 self._asked(row)
-            case "help.answered" if "digest" not in row.data:
-                self._told(row)
-            case "tool.finished" | "help.answered":
-                index = int(str(row.data["index"]))
-                self._settled(row)
-                must(index not in self.open.results, "R14", f"call {index} got a second result")
-                self.open.results[index] = str(row.data["digest"])
-                if len(self.open.results) == len(self.open.calls):
-                    self._completed()
+            case "help.answered" | "help.closed":
+                self._no_longer_asked(row)
+                self._heard(row)
             case _:
                 pass
+
+    def _heard(self, row: LogEvent) -> None:
+        """What was said, or that nothing was, is the call's result, lets it begin, or settles what became of it."""
+        if row.data.get("verdict") == "approved":
+            self.approved[row.turn, int(str(row.data["index"]))] = row
+        elif "digest" in row.data:
+            self._result(row)
+        elif row.kind == "help.closed":
+            must(self.winding, "P4", f"{row.data['help_id']} was closed by a run that goes on")
+        else:
+            self._told(row)
 
     def _told(self, row: LogEvent) -> None:
         """A person answered what a call asked, or said what became of one in doubt."""
@@ -349,16 +380,40 @@ class Witness:
             must(key in self.doubts, "P4", f"a person was asked about {key}, which is not in doubt")
             self.told[key] = text.strip()
 
+    def _result(self, row: LogEvent) -> None:
+        index = int(str(row.data["index"]))
+        self._settled(row)
+        must(index not in self.open.results, "R14", f"call {index} got a second result")
+        self.open.results[index] = str(row.data["digest"])
+        if len(self.open.results) == len(self.open.calls):
+            self._completed()
+
     def _asked(self, row: LogEvent) -> None:
         must(not self.winding, "P9", "a person is asked by a run that ends")
+        must(str(row.data["help_id"]) not in self.asks, "P4", f"{row.data['help_id']} is asked twice at once")
+        self.asks[str(row.data["help_id"])] = row
+        index = int(str(row.data["index"]))
         if "/ask/" in str(row.data["help_id"]):
-            must(int(str(row.data["index"])) in self.open.asking, "P3", "a person is asked what no call asks")
-        elif "choices" in row.data:
+            must(index in self.open.asking, "P3", "a person is asked what no call asks")
+        elif row.data.get("help_kind") == "approval":
+            ruling = self.open.calls[index].ruling
+            must(ruling is not None and ruling.then == "ask", "P3", "a person is asked about a call that needs no word")
+            must(index not in self.open.attempts, "P3", "a person is asked about a call that was begun")
+            must(row.data["help_id"] not in self.spent, "P3", "a person is asked twice about one call")
+            self.spent.add(str(row.data["help_id"]))
+        elif "choices" in row.data and self.open.calls[index].question is None:
             key, index = str(row.data["help_id"]), int(str(row.data["index"]))
             must(key in self.doubts, "P4", f"a person is asked about {key}, which is not in doubt")
             must(
                 self._setting(self.open.calls[index].tool) == "ask", "P4", "a person is asked about another tool's call"
             )
+
+    def _no_longer_asked(self, row: LogEvent) -> None:
+        """What is open is closed once: by the first answer, by its expiry and not before it, or by its run's end."""
+        request = self.asks.pop(str(row.data["help_id"]), None)
+        must(request is not None, "P4", f"{row.data['help_id']} was answered or closed, and was not open")
+        if request is not None and row.data.get("reason") == "expired":
+            must(self.at_ms >= int(str(request.data["expires_at_ms"])), "P4", f"{row.data['help_id']} expired early")
 
     def _settled(self, row: LogEvent) -> None:
         """A result other than unknown ends the doubt; unknown is said only where no person is to be asked."""
@@ -366,13 +421,19 @@ class Witness:
         of = str(row.data.get("late_of", ""))
         if of:
             index = int(str(row.data["index"]))
-            asked = str(row.data["tool"]), self.open.calls[index].arguments_digest
+            asked = str(row.data["tool"]), self._run_digest(row.turn, index)
             must(of in self.late and self.doubts.get(of) == asked, "P4", f"{key} was given the result of {of}")
             del self.doubts[of]
         if key in self.doubts and status == "unknown":
             must(self._setting(str(row.data["tool"])) != "ask", "P4", f"{key} was given up and nobody was asked")
         elif key in self.doubts:
             del self.doubts[key]
+
+    def _run_digest(self, turn: int, index: int) -> str:
+        """What a call runs, or would: as the model gave it, or as a person changed it."""
+        approved, asked = self.approved.get((turn, index)), self.open.calls[index]
+        changed = None if approved is None else approved.data.get("arguments")
+        return asked.arguments_digest if changed is None else named({"tool": asked.tool, "arguments": changed})
 
     @property
     def watched(self) -> list[str]:
@@ -466,6 +527,8 @@ class Witness:
     def _compare(self, state: TaskState) -> None:
         inbox = {p.message_id: Waiting(p.digest, p.lane, p.admitted, p.tail, p.stored) for p in state.inbox}
         must(inbox == self.pending, "R1", f"inbox {inbox} instead of {self.pending}")
+        asks = sorted(h.help_id for h in state.help)
+        must(asks == sorted(self.asks), "P4", f"{asks} are open, not {sorted(self.asks)}")
         must(state.head == self.head, "R1", f"head {state.head} instead of {self.head}")
         must(state.last_number == self.number, "P6", f"last number {state.last_number} instead of {self.number}")
         must((state.entries, state.chain) == (self.entry, self.chain), "P6", "another transcript")
@@ -476,6 +539,13 @@ class Witness:
         count = (state.crashes, state.shared_deaths)
         must(count == (self.crashes, self.shared), "R12", f"count {count} instead of {(self.crashes, self.shared)}")
         must(not self.status or state.status == self.status, "P5", f"{state.status} is not what the log says")
+
+
+def named(value: object) -> str:
+    """Return the digest of a value's one form: keys sorted, no white space."""
+    return hashlib.sha256(
+        json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    ).hexdigest()
 
 
 def must(holds: bool, number: str, what: str) -> None:

@@ -9,7 +9,7 @@ import os
 import signal
 from pathlib import Path
 
-from perdure import Agent, Call, Check, ToolError, tool
+from perdure import Agent, ApprovalRule, Call, Check, ToolError, tool
 from perdure.core import limits
 from perdure.core.agent import RetryPolicy
 from perdure.core.content import Entry, ModelEntry, ModelReply, ToolEntry, UserEntry
@@ -57,6 +57,18 @@ async def checked(call: Call) -> str:
 async def unchecked(call: Call) -> str:
     """Change something once; nobody can tell later."""
     return await change("unchecked", call)
+
+
+@tool(effect="once", heartbeat_timeout_s=HEARTBEAT_S, settle_s=0, check=look_up, ask=True)
+async def approved(call: Call) -> str:
+    """Change something once, after a person's approval."""
+    return await change("approved", call)
+
+
+@tool(effect="once", heartbeat_timeout_s=HEARTBEAT_S)
+async def expiring(call: Call) -> str:
+    """Change something once, after an approval that does not come."""
+    return await change("expiring", call)
 
 
 @tool(effect="idempotent", heartbeat_timeout_s=HEARTBEAT_S, retry=FAST)
@@ -110,7 +122,8 @@ without.take_out(os.environ.get(without.GUARD, ""))
 agent = Agent(
     os.environ.get("PERDURE_TEST_AGENT", "acting"),
     model=Asked(),
-    tools=(read, idempotent, checked, unchecked, poison),
+    tools=(read, idempotent, checked, unchecked, approved, expiring, poison),
+    approvals=(ApprovalRule(then="ask", tool="expiring", expires_in_s=1),),
     model_heartbeat_timeout_s=HEARTBEAT_S,
     model_retry=FAST,
 )

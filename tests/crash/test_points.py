@@ -28,10 +28,10 @@ ELSEWHERE = {
     "store.committed",
     "stop.recorded",
     "message.changed",
-    *(point for point in POINTS if point.startswith(("send.", "push."))),
+    *(point for point in POINTS if point.startswith(("send.", "push.", "help."))),
 }
 """Points that no first death reaches, one that is no task's own (`test_commits.py`), those that need somebody who stops
-or thinks again (`tests/races`), and a server's (`tests/a2a`)."""
+or thinks again (`tests/races`), a server's (`tests/a2a`), and those of questions (`test_asking.py`)."""
 
 ONCE = dict.fromkeys((point for point in POINTS if point not in ELSEWHERE), CLASSES)
 

@@ -9,6 +9,12 @@ In what the server sends, the metadata of a task and of each update hold, under 
 - `kind`, `run`, `turn`, and of the rest of the event what a client needs to follow it. Never arguments or results of
   tools: an agent is opaque to those who give it work.
 
+The message of a status that waits for a person holds `questions` there, all that are open, the oldest first: each with
+its `helpId`, its `kind` (`question` or `approval`), its `text`, the `choices` or the JSON `schema` of its answer, and
+`expiresAtMs`. An approval names the `tool`, the `arguments` and the `callDigest` of the call that waits: who is to
+approve it sees it. It is answered by a text (`approve`, `decline: why`), or by a data part `{"approve": true}` with
+`reason`, `arguments` to run in place of the model's, and `digest`, by which nothing but that call is approved.
+
 A chunk of a reply that is still being written has the kind `draft`, its `turn` and its `attempt`, and no number: it is
 no event, and nothing of it comes again (`drafting.py`).
 
@@ -65,17 +71,23 @@ PATHS: Final = {
 TOLD: Final = frozenset(
     {
         "attempt",
+        "by",
+        "call_digest",
         "choices",
         "end",
+        "expires_at_ms",
         "help_id",
+        "help_kind",
         "index",
         "lane",
         "message_id",
         "open_calls",
         "reason",
+        "schema",
         "status",
         "tool",
         "unprocessed",
+        "verdict",
     }
 )
 """Fields of an event's data that a client is told. A tool's name is; what it is called with and answers is not."""

@@ -125,7 +125,7 @@ class Sending:
         lane, help_id = _lane(fields), _help_id(fields)
         # Who names a lane says where the message is to wait, and means no question that happens to be open by then.
         answers = lane is None or help_id is not None
-        item = InboxItem(message=message, lane=lane, answers=answers, help_id=help_id)
+        item = InboxItem(message=message, lane=lane, answers=answers, help_id=help_id, by=caller.principal)
         try:
             receipt = await self._app.inboxes.send(given.task_id, item)
         except TaskClosed:

@@ -35,6 +35,7 @@ from pydantic import JsonValue
 
 from perdure.a2a import extension
 from perdure.a2a.handed import handed_over
+from perdure.a2a.questions import Asked, asked_after, calls_in
 from perdure.core.content import Message, ModelEntry, ModelReply, UserEntry
 from perdure.core.log import LogEvent
 from perdure.core.ports import StoredEvent
@@ -81,6 +82,8 @@ class TaskView:
         self._known: set[str] = set()
         self._artifacts: list[Artifact] = []
         self._answer = ""
+        self._asked: Asked = {}
+        self._calls: dict[int, str] = {}
 
     @property
     def terminal(self) -> bool:
@@ -111,6 +114,8 @@ class TaskView:
         event = stored.event
         self.number = event.number
         self._note_call(event)
+        self._calls = calls_in(event) if event.kind == "model.answered" else self._calls
+        self._asked = asked_after(self._asked, event, self._calls)
         artifact = self._handed_over(stored)
         match event.kind:
             case "message.admitted" | "help.answered":
@@ -180,7 +185,10 @@ class TaskView:
             text = self._answer
         elif not text and reason and state != "completed":
             text = f"The task is {state.replace('_', ' ')}: {reason}."
-        self._set_status(self._said(text) if text else None)
+        said = self._said(text) if text else None
+        if said is not None and reason == "help":
+            extension.put(said.metadata, {"questions": list(self._asked.values())})
+        self._set_status(said)
         self._status.timestamp.FromMilliseconds(event.at_ms)
 
     def _set_status(self, message: A2AMessage | None) -> None:

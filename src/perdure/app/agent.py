@@ -5,17 +5,17 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import JsonValue
-
+from perdure.app.call_examining import Examiner, refuse_expiry, rules_of
 from perdure.core import limits
-from perdure.core.agent import ASK_PARTICIPANT, AgentSpec, Budget, ModelSpec, RetryPolicy
-from perdure.core.content import Message, ToolCall
-from perdure.core.errors import ConfigurationError, InvalidInput, InvariantBroken
+from perdure.core.agent import AgentSpec, Budget, ModelSpec, RetryPolicy
+from perdure.core.content import Message
+from perdure.core.errors import ConfigurationError, InvariantBroken
 from perdure.core.ports import ModelPort, Store, ToolPort
+from perdure.core.rulebook import ApprovalRule
 from perdure.core.sources import ToolSource
 from perdure.models import open_model
 from perdure.temporal.activities import LiveAgent
-from perdure.tools import ASK_PARTICIPANT_SCHEMA, LedgerExecutor, question_of
+from perdure.tools import ASK_PARTICIPANT_SCHEMA, LedgerExecutor
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -46,6 +46,11 @@ class Agent:
         fallbacks: Further models, in order. The next one takes over for a turn when the one before it is down past its
             retries, asks for a longer wait than `model_retry` would make, or refuses whoever asks it (a key, a quota);
             the next turn begins with `model` again.
+        approvals: Rules for calls of tools, in order: the first one that fits allows a call, denies it, or asks a
+            person first. They go before a tool's own `ask`. What they come to is recorded when the model asks for the
+            call.
+        asks_expire_in_s: After so many seconds without an answer the model is told that there is none, where it gave
+            no time of its own. None: its questions wait for ever.
 
     Raises:
         ConfigurationError: Names the field and the fix.
@@ -66,6 +71,8 @@ class Agent:
     description: str = ""
     direct: Callable[[Message], bool] | None = None
     fallbacks: "Sequence[str | Model | ModelPort]" = ()
+    approvals: Sequence[ApprovalRule] = ()
+    asks_expire_in_s: float | None = None
 
     def __post_init__(self) -> None:
         plain = self.id.replace("-", "").replace("_", "")
@@ -91,6 +98,8 @@ class Agent:
             if name in names:
                 raise ConfigurationError("Agent.tools", f"two tools are named {name!r}; rename one")
             names.add(name)
+        rules_of(self.approvals, [tool for tool in self.tools if not isinstance(tool, ToolSource)])
+        refuse_expiry("Agent.asks_expire_in_s", self.asks_expire_in_s)
 
     def spec(self) -> AgentSpec:
         """Return what a task records of the agent."""
@@ -160,13 +169,14 @@ class Agent:
         """
         tools: Mapping[str, ToolPort] = {tool.spec.name: tool for tool in self.known_tools}
         model, *fallbacks = (opened_model(model) for model in self.models)
+        examiner = Examiner(tools, rules_of(self.approvals, tools.values()), self.asks, self.asks_expire_in_s)
         return LiveAgent(
             agent_id=self.id,
             instructions=self.instructions,
             model=model,
             schemas=(*(tool.schema for tool in tools.values()), *((ASK_PARTICIPANT_SCHEMA,) if self.asks else ())),
             executor=LedgerExecutor(store, tools, worker, now_ms),
-            examine=lambda call: _examine(call, tools, self.asks),
+            examine=examiner,
             fallbacks=tuple(fallbacks),
         )
 
@@ -195,17 +205,3 @@ def opened_model(model: Any) -> ModelPort:
     """Return the model to ask; raises `ConfigurationError` for a provider unknown, not installed or without a key."""
     given: ModelPort = model
     return given if hasattr(model, "reply") else open_model(model)
-
-
-def _examine(call: ToolCall, tools: Mapping[str, ToolPort], asks: bool) -> tuple[str | None, str | None]:
-    """Return why a call must not run, or the question that it asks; an unknown tool is the workflow's to answer."""
-    if call.arguments is None:
-        return f"The arguments are not a JSON object: {call.malformed}", None
-    if call.tool == ASK_PARTICIPANT and asks:
-        arguments: dict[str, JsonValue] = call.arguments
-        try:
-            return None, question_of(arguments)
-        except InvalidInput as error:
-            return str(error), None
-    tool = tools.get(call.tool)
-    return (tool.problem(call.arguments) if tool is not None else None), None

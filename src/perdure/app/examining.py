@@ -7,15 +7,17 @@ runs for as long as that takes.
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from perdure.app.agent import Agent, name_of_model, opened_model
 from perdure.app.agent_file.lines import Path
+from perdure.app.call_examining import rules_of
 from perdure.core.errors import ConfigurationError, PerdureError
 from perdure.core.ports import ToolPort
+from perdure.core.rulebook import ApprovalRule
 from perdure.core.sources import ToolSource
-from perdure.core.tool_rules import ToolRules, rules_for
+from perdure.core.tool_rules import ToolRules, is_offered, rules_for
 
 EffectFrom = Literal["declared", "rule", "hint", "default"]
 """Who says a tool's effect class: its function, the operator's rules, what its source claims, or nobody."""
@@ -40,12 +42,16 @@ class ExaminedModel:
 
 @dataclass(frozen=True)
 class ExaminedTool:
-    """A tool as it would be treated. `source`: empty for a function. `check`: what is asked of a key in doubt."""
+    """A tool as it would be treated. `source`: empty for a function. `check`: what is asked of a key in doubt.
+
+    `approvals`: the rules that may decide about its calls, in order.
+    """
 
     tool: ToolPort
     source: str
     effect_from: EffectFrom
     check: str
+    approvals: tuple[ApprovalRule, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,7 +93,25 @@ async def examine(agent: Agent) -> Examined:
         told.append(_source(tool, len(offered), "" if problem is None else problem.text))
         tools += [_offered(tool, each) for each in offered]
     problems += _twice(tools)
-    return Examined(agent, tuple(models), tuple(told), tuple(tools), tuple(problems))
+    ruled = _ruled(agent, tools, problems, whole=all(not source.problem for source in told))
+    return Examined(agent, tuple(models), tuple(told), ruled, tuple(problems))
+
+
+def _ruled(
+    agent: Agent, tools: Sequence[ExaminedTool], problems: list[Found], *, whole: bool
+) -> tuple[ExaminedTool, ...]:
+    """Return the tools with their rules. One for no tool is a mistyped name: it would let through what it denies."""
+    try:
+        book = rules_of(agent.approvals, [each.tool for each in tools])
+    except ConfigurationError as error:
+        problems.append(Found(error.field, error.problem, ("approvals",)))
+        return tuple(tools)
+    ruled = tuple(replace(each, approvals=book.about(each.tool.spec.name)) for each in tools)
+    for place, rule in enumerate(agent.approvals):
+        if whole and not any(is_offered(each.tool.spec.name, (rule.tool,)) for each in tools):
+            text = f"{rule.tool!r} is the name of no tool; correct it, or take the rule out"
+            problems.append(Found(f"Agent.approvals[{place}].tool", text, ("approvals", place, "tool")))
+    return ruled
 
 
 async def _model(model: Any, place: int, problems: list[Found]) -> ExaminedModel:

@@ -51,9 +51,9 @@ class Inboxes:
         """Take a message back (R6); raises `MessageNotWaiting` for one that does not wait."""
         return recorded(await self._ask((task_id, "in order"), Operation(withdraw=message_id)))
 
-    async def answer(self, task_id: str, help_id: str, text: str) -> Recorded:
-        """Answer a help request; raises `InvalidInput` when it is not open (any more)."""
-        return recorded(await self._ask((task_id, "in order"), answering(help_id, text)))
+    async def answer(self, task_id: str, help_id: str, text: str, by: str = "") -> Recorded:
+        """Answer a help request; raises `InvalidInput` when it is not open (any more), or does not take this."""
+        return recorded(await self._ask((task_id, "in order"), answering(help_id, text, by)))
 
     async def stop(self, task_id: str) -> Recorded:
         """Stop the run; afterwards no call of it begins (P9)."""

@@ -1,12 +1,15 @@
 """A handle on one task: send, push ahead, take back, follow, answer, stop, result."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+
+from pydantic import JsonValue
 
 from perdure.app.events import TaskEvent
 from perdure.app.inboxes import Inboxes
 from perdure.app.messages import new_message
 from perdure.core import limits
 from perdure.core.content import Lane, ModelEntry
+from perdure.core.digests import canonical
 from perdure.core.errors import OutcomeUnknown, RunFailed, TaskClosed, TaskNotFound
 from perdure.core.inbox import Inbox, inbox_of
 from perdure.core.ports import Store, TaskRow
@@ -84,9 +87,51 @@ class Task:
         async for stored in self._store.tail(self.id, after):
             yield TaskEvent.of(stored)
 
-    async def answer(self, help_id: str, text: str) -> None:
-        """Answer a help request. Raises `InvalidInput` when it is not open (any more)."""
-        await self._inboxes.answer(self.id, help_id, text)
+    async def answer(self, help_id: str, answer: str | Mapping[str, JsonValue], *, by: str = "") -> None:
+        """Answer a help request, in words or with the fields of its form; `by` is who does.
+
+        Raises:
+            InvalidInput: It is not open (any more), or does not take this answer and stays open; says what it takes.
+            Unavailable: No worker answered; an answer that arrived all the same counts, and a second one is refused.
+        """
+        text = answer if isinstance(answer, str) else canonical(dict(answer)).decode()
+        await self._inboxes.answer(self.id, help_id, text, by)
+
+    async def approve(
+        self,
+        help_id: str,
+        *,
+        by: str = "",
+        reason: str = "",
+        arguments: Mapping[str, JsonValue] | None = None,
+        digest: str = "",
+    ) -> None:
+        """Let a call begin that waits for approval.
+
+        Args:
+            help_id: The help request's, from its event.
+            by: Who approves it.
+            reason: Why; it is recorded.
+            arguments: All arguments of the call as they are to be run, in place of the model's. What does not fit the
+                tool, or a rule denies, is not begun, and the model is told.
+            digest: Of the call that was shown (`call_digest` of its event): another one is refused.
+
+        Raises:
+            InvalidInput: It does not wait (any more), or the digest is another call's.
+            Unavailable: No worker answered; an approval that arrived all the same counts, and a second one is refused.
+        """
+        given: dict[str, JsonValue] = {"approve": True}
+        given |= {"reason": reason} if reason else {}
+        given |= {"arguments": dict(arguments)} if arguments is not None else {}
+        given |= {"digest": digest} if digest else {}
+        await self.answer(help_id, given, by=by)
+
+    async def decline(self, help_id: str, reason: str = "", *, by: str = "") -> None:
+        """Decline a call that waits for approval: nothing of it begins, and the model is told the reason.
+
+        Raises as `approve` does.
+        """
+        await self.answer(help_id, {"approve": False, "reason": reason}, by=by)
 
     async def stop(self) -> bool:
         """Stop the run; when this returns no model or tool call of it begins (P9). False when nothing ran.

@@ -33,7 +33,7 @@ class _Log:
     reason: str = ""
     changed_ms: int = 0
     run_open: bool = False
-    questions: dict[str, tuple[str, int]] = field(default_factory=dict)
+    questions: dict[str, tuple[str, int, int | None]] = field(default_factory=dict)
     closed: set[tuple[int, int | None]] = field(default_factory=set)
     last: LogEvent | None = None
 
@@ -47,7 +47,9 @@ class _Log:
             case "run.started" | "run.ended":
                 self.run_open = row.kind == "run.started"
             case "help.requested":
-                self.questions[str(row.data["help_id"])] = (str(row.data["text"]), row.at_ms)
+                expires = row.data.get("expires_at_ms")
+                until_ms = expires if isinstance(expires, int) else None
+                self.questions[str(row.data["help_id"])] = (str(row.data["text"]), row.at_ms, until_ms)
             case "help.answered" | "help.closed":
                 self.questions.pop(str(row.data["help_id"]), None)
             case "tool.finished" if isinstance(index, int):
@@ -70,8 +72,8 @@ def waits_of(
     if log.last is None or log.state in TERMINAL:
         return ()
     found = [
-        Waiting(kind="person", text=text, since_ms=since_ms, help_id=help_id)
-        for help_id, (text, since_ms) in log.questions.items()
+        Waiting(kind="person", text=text, since_ms=since_ms, until_ms=until_ms, help_id=help_id)
+        for help_id, (text, since_ms, until_ms) in log.questions.items()
     ]
     latest: dict[tuple[int, int | None], AttemptRow] = {}
     for attempt in attempts:

@@ -19,7 +19,7 @@ from perdure.cli.timeline import one_line, printable
 from perdure.core.agent import Budget
 
 WRONG: Final = 2
-_COLUMNS: Final = ("tool", "effect", "from", "parallel", "timeout", "attempts", "in doubt")
+_COLUMNS: Final = ("tool", "effect", "from", "parallel", "timeout", "attempts", "in doubt", "approval")
 _IN_DOUBT: Final = {"tell": "tell the model", "ask": "ask a person", "fail": "fail the run"}
 
 
@@ -105,7 +105,14 @@ def _row(each: ExaminedTool) -> tuple[object, ...]:
         f"{spec.timeout_s:g} s",
         attempts(each),
         in_doubt(each),
+        approval(each),
     )
+
+
+def approval(each: ExaminedTool) -> str:
+    """Return which calls wait for a person, and which are denied; empty where each may begin."""
+    said = [f"{rule.then} when {rule.when}" if rule.when else rule.then for rule in each.approvals]
+    return ", ".join(said) if any(rule.then != "allow" for rule in each.approvals) else ""
 
 
 def attempts(each: ExaminedTool) -> str:
@@ -141,6 +148,7 @@ def _object(examined: Examined) -> dict[str, Any]:
                 "effect_from": each.effect_from,
                 "check": each.check,
                 "settle_s": each.tool.settle_s,
+                "approvals": [rule.model_dump(mode="json", exclude_none=True) for rule in each.approvals],
                 "description": each.tool.schema.description,
                 "parameters": each.tool.schema.parameters,
             }

@@ -7,6 +7,7 @@ from typing import Protocol
 from perdure.app.events import TaskEvent
 from perdure.app.task import Task
 from perdure.cli.output import Outcome, Output, note
+from perdure.cli.questions import Question, answer_to
 from perdure.cli.terminal_lines import TerminalLines
 from perdure.core.content import ModelEntry
 from perdure.core.errors import InvalidInput, Unavailable
@@ -24,7 +25,7 @@ class Standing:
     """Where the task stands by the events so far."""
 
     def __init__(self) -> None:
-        self.questions: dict[str, str] = {}
+        self.questions: dict[str, Question] = {}
         self.state = ""
         self.reason = ""
         self.message = ""
@@ -34,7 +35,7 @@ class Standing:
         """Take one event in."""
         match event.kind:
             case "help.requested":
-                self.questions[event.help_id] = str(event.data["text"])
+                self.questions[event.help_id] = Question.of(event.data)
             case "help.answered" | "help.closed":
                 self.questions.pop(event.help_id, None)
             case "message.promoted":
@@ -71,7 +72,7 @@ class Standing:
 class Answering(Protocol):
     """Puts questions to a person."""
 
-    async def __call__(self, help_id: str, text: str) -> None:
+    async def __call__(self, question: Question) -> None:
         """Return when the question was answered; raises `NobodyAnswers`."""
         ...
 
@@ -89,9 +90,9 @@ async def follow(task: Task, output: Output, answering: Answering, past: int = 0
     try:
         while True:
             await asyncio.wait({coming, *asking.values()}, return_when=asyncio.FIRST_COMPLETED)
-            for help_id, question in list(asking.items()):
-                if question.done():
-                    question.result()
+            for help_id, answered in list(asking.items()):
+                if answered.done():
+                    answered.result()
                     del asking[help_id]
                     standing.questions.pop(help_id, None)
             if not coming.done():
@@ -108,8 +109,8 @@ async def follow(task: Task, output: Output, answering: Answering, past: int = 0
             if standing.rests and event.number > past:
                 return standing.outcome(task.id)
             if standing.questions and not asking:
-                help_id, text = next(iter(standing.questions.items()))
-                asking[help_id] = asyncio.create_task(answering(help_id, text))
+                question = next(iter(standing.questions.values()))
+                asking[question.help_id] = asyncio.create_task(answering(question))
     finally:
         left = [coming, *asking.values()]
         for each in left:
@@ -133,22 +134,24 @@ async def _drop_closed(asking: dict[str, asyncio.Task[None]], standing: Standing
 class TerminalAnswering:
     """Asks on the terminal, or takes the next line of whatever standard input is."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, by: str) -> None:
         self._task = task
+        self._by = by
         self._lines = TerminalLines()
 
-    async def __call__(self, help_id: str, text: str) -> None:
+    async def __call__(self, question: Question) -> None:
         """Put one question, already shown as an event; ask again until the task takes the answer."""
+        how = f"Your answer: {question.how} (Ctrl-D: later)" if question.how else "Your answer (Ctrl-D: later):"
         while True:
             if self._lines.interactive:
-                note(f"\n{text}\nYour answer (Ctrl-D: later):")
+                note(f"\n{question.text}\n{how}")
             line = await self._lines.next()
             if line is None:
-                raise NobodyAnswers(help_id)
+                raise NobodyAnswers(question.help_id)
             if not line.strip():
                 continue
             try:
-                await self._send(help_id, line.strip())
+                await self._send(question.help_id, answer_to(question, line.strip()))
             except InvalidInput as error:
                 note(str(error))
                 continue
@@ -157,7 +160,7 @@ class TerminalAnswering:
     async def _send(self, help_id: str, text: str) -> None:
         for tried in range(1, ANSWER_TRIES_MAX + 1):
             try:
-                await self._task.answer(help_id, text)
+                await self._task.answer(help_id, text, by=self._by)
             except Unavailable as error:
                 if tried == ANSWER_TRIES_MAX:
                     raise

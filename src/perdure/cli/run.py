@@ -25,6 +25,7 @@ from perdure.app.task import Task
 from perdure.cli.divergence_watch import until_diverged
 from perdure.cli.following import NobodyAnswers, TerminalAnswering, follow
 from perdure.cli.output import JsonOutput, Outcome, Output, TimelineOutput, note
+from perdure.cli.people import user_here
 from perdure.cli.places import Origin, command, existing_store, origin_of, remember, worker_log
 from perdure.cli.reading import read_log
 from perdure.cli.signals import Interrupted, first_of, until_signal
@@ -184,7 +185,7 @@ async def _given(request: _Request, app: App) -> Outcome:
 
 async def _followed(request: _Request, app: App, task: Task, past: int) -> Outcome:
     try:
-        outcome = await follow(task, request.output, TerminalAnswering(task), past)
+        outcome = await follow(task, request.output, TerminalAnswering(task, user_here()), past)
     except NobodyAnswers:
         row = await task.row()
         outcome = Outcome("waiting", task.id, row.state, row.reason, exit_code=1)

@@ -71,13 +71,22 @@ def _told_of_others(event: TaskEvent) -> tuple[str, str]:
         case "help.requested":
             return "question", one_line(str(data.get("text")))
         case "help.answered":
-            return "answer", one_line(str(data.get("text")))
+            return "answer", f"{_verdict(data)}{one_line(str(data.get('text')))}"
         case "help.closed":
             return "question", f"closed without an answer{_because(data)}"
         case "child.done":
             return "child", f"{data.get('child_id')} is {data.get('status')}"
         case _:
             return _told_of_attempt(event)
+
+
+def _verdict(data: Mapping[str, JsonValue]) -> str:
+    """Say who approved or declined a call, and what they changed it to."""
+    if "verdict" not in data:
+        return ""
+    by = f" by {data['by']}" if data.get("by") else ""
+    changed = f", changed to {json.dumps(data['arguments'])}" if "arguments" in data else ""
+    return one_line(f"{data['verdict']}{by}{changed}") + ": "
 
 
 def _told_of_attempt(event: TaskEvent) -> tuple[str, str]:

@@ -31,6 +31,7 @@ class RetryPolicy(Frozen):
 class ToolSpec(Frozen):
     """A tool as the workflow sees it. Times in seconds.
 
+    `ask` is the condition under which a call of it waits for a person (`rulebook.py`); "True": each call does.
     `schema_digest` names what calls of a source's tool are held to (`tool_rules.schema_digest`), as it was when the
     task began. None for what has no source that could change it meanwhile; then it does not show (P11).
     """
@@ -43,6 +44,7 @@ class ToolSpec(Frozen):
     heartbeat_timeout_s: float = Field(default=limits.HEARTBEAT_TIMEOUT_S, gt=0)
     retry: RetryPolicy = RetryPolicy(attempts_max=limits.TOOL_ATTEMPTS_MAX)
     schema_digest: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    ask: str = Field(default="", exclude_if=lambda given: given == "")
 
 
 class ModelSpec(Frozen):

@@ -63,12 +63,14 @@ class WithFiles:
 class Asks:
     """What a tool puts to a person in place of a result: the call has not ended, and goes on with the answer.
 
-    `choices` are the answers that it takes, empty where it takes any. `kept` comes back with the answer, as it is.
+    `choices` are the answers that it takes, empty where it takes any; `form` is the JSON schema of an answer that is an
+    object, for whoever shows it: the tool judges. `kept` comes back with the answer, as it is.
     """
 
     question: str
     choices: tuple[str, ...] = ()
     kept: JsonValue = None
+    form: dict[str, JsonValue] | None = None
 
 
 Returned = JsonValue | Artifact | WithFiles | Asks

@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from perdure.core.agent import EffectClass
+from perdure.core.approvals import Approval
 from perdure.core.content import Frozen
 from perdure.core.effects import Answer, Word
 from perdure.core.log import LogEvent
@@ -45,6 +46,7 @@ class CallTool(Frozen):
 
     `word` is what a person said of it, for when neither the ledger nor a check could tell. `answer` is what a person
     answered to what the call asked, which it goes on with. `schema_digest` is the tool's schema as the task knows it.
+    `approval` is a person's of a call that needs one, with the arguments to run where they changed them.
     """
 
     run: int
@@ -64,6 +66,7 @@ class CallTool(Frozen):
     word: Word | None = None
     answer: Answer | None = Field(default=None, exclude_if=lambda given: given is None)
     schema_digest: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    approval: Approval | None = Field(default=None, exclude_if=lambda given: given is None)
 
 
 class Wait(Frozen):
@@ -72,6 +75,21 @@ class Wait(Frozen):
     turn: int
     index: int | None
     delay_ms: int
+
+
+class AwaitExpiry(Frozen):
+    """Wait until a help request expires; answered by `HelpExpired`. `at_ms` is absolute, whoever goes on with it."""
+
+    help_id: str
+    turn: int
+    index: int
+    at_ms: int
+
+
+class DropExpiry(Frozen):
+    """Wait no longer for a help request to expire: it is not open any more (P8)."""
+
+    help_id: str
 
 
 class StopFlights(Frozen):
@@ -90,4 +108,4 @@ class Persist(Frozen):
     terminal: bool
 
 
-Command = Append | StoreMessage | CallModel | CallTool | Wait | StopFlights | Fence | Persist
+Command = Append | StoreMessage | CallModel | CallTool | Wait | AwaitExpiry | DropExpiry | StopFlights | Fence | Persist

@@ -11,6 +11,9 @@ from typing import Final
 
 from pydantic import BaseModel, JsonValue
 
+_WHOLE_MAX: Final = 2**53
+"""Beyond this a float does not stand for one whole number."""
+
 _UNSAFE: Final = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -48,6 +51,17 @@ def safe_json(value: JsonValue) -> JsonValue:
         return [safe_json(item) for item in value]
     if isinstance(value, dict):
         return {safe_text(key): safe_json(item) for key, item in value.items()}
+    return value
+
+
+def whole_numbers(value: JsonValue) -> JsonValue:
+    """Write whole numbers as such: what came through protobuf knows only 2.0."""
+    if isinstance(value, float) and value.is_integer() and abs(value) <= _WHOLE_MAX:
+        return int(value)
+    if isinstance(value, list):
+        return [whole_numbers(item) for item in value]
+    if isinstance(value, dict):
+        return {key: whole_numbers(item) for key, item in value.items()}
     return value
 
 

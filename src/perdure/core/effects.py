@@ -52,7 +52,8 @@ class EffectRequest(Frozen):
 
     `request_digest` covers tool and arguments. With `resolve_only` (a call left open by an unanswered run) nothing
     is begun: the ledger says what became of it, and a key that was never begun is closed. `answer` is what a call that
-    asked goes on with; `schema_digest` is the tool's schema as its task was told it.
+    asked goes on with; `schema_digest` is the tool's schema as its task was told it. `note` stands before the result
+    that the model is told.
     """
 
     key: str
@@ -68,6 +69,7 @@ class EffectRequest(Frozen):
     resolve_only: bool = False
     answer: Answer | None = None
     schema_digest: str | None = None
+    note: str = ""
 
 
 class LedgerView(Frozen):

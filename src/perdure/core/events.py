@@ -6,9 +6,13 @@ from [0, 1), because it has no randomness.
 
 from typing import Literal
 
+from pydantic import JsonValue
+
+from perdure.core.approvals import Ruling
 from perdure.core.content import Finish, Frozen, Lane, ResultStatus, Usage
 from perdure.core.effects import Late
 from perdure.core.failure import Failure
+from perdure.core.questions import Manner
 
 
 class Event(Frozen):
@@ -58,18 +62,29 @@ class CancelRequested(Event):
 
 
 class Answered(Event):
-    """A person answered a help request; `message_id` and `digest` name the message that did, where it came as one."""
+    """A person answered a help request; `message_id` and `digest` name the message that did, where it came as one.
+
+    `by` is who answered, where that is known.
+    """
 
     help_id: str
     text: str
     message_id: str = ""
     digest: str = ""
+    by: str = ""
+
+
+class HelpExpired(Event):
+    """The time in which a help request could be answered is over."""
+
+    help_id: str
 
 
 class CallSummary(Frozen):
     """One call of a reply as the workflow needs it. `problem` when it must not run: malformed or against its schema.
 
-    `arguments_json` repeats small arguments for readers of the log; `question` is what `ask_participant` asks.
+    `arguments_json` repeats small arguments for readers of the log; `question` is what `ask_participant` asks, `manner`
+    how. `ruling` is what the rules came to for a call that may not simply begin.
     """
 
     call_id: str
@@ -78,6 +93,8 @@ class CallSummary(Frozen):
     arguments_json: str | None = None
     problem: str | None = None
     question: str | None = None
+    manner: Manner | None = None
+    ruling: Ruling | None = None
 
 
 class ModelReplied(Event):
@@ -107,7 +124,7 @@ class ToolFinished(Event):
     """An attempt at a tool call came to something.
 
     `result`: `digest` names the recorded result of status `status`. `in_doubt`: begun, and no check could tell. `asks`:
-    it puts `question` to a person, kept under `digest`, and takes one of `choices`, or anything where there are none.
+    it puts `question` to a person, kept under `digest`, and takes one of `choices`, a `form`, or anything without both.
     `closed`: the key is closed, the call may begin under its next one. `not_begun`: a stopped run's call that never
     began. `notes` are what the tool said of its work.
     """
@@ -121,6 +138,7 @@ class ToolFinished(Event):
     reason: str = ""
     question: str = ""
     choices: tuple[str, ...] = ()
+    form: dict[str, JsonValue] | None = None
     notes: tuple[str, ...] = ()
 
 

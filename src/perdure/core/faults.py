@@ -31,6 +31,8 @@ POINTS: dict[str, str] = {
     "model.replied": "the model has answered, and its answer is recorded nowhere",
     "model.recorded": "the answer is in the store, and the workflow was not told",
     "run.promoted": "a message came into the run, and the workflow task that did it is not complete",
+    "help.answering": "an answer has arrived, and the workflow task that took it is not complete",
+    "help.closing": "a question is closed unanswered, and the workflow task that did it is not complete",
     "run.ending": "the run's end is decided, and the workflow task that did it is not complete",
     "stop.recorded": "a stop is recorded, and the workflow task that did it is not complete",
     "message.changed": "a waiting message was moved or taken back, and the workflow task that did it is not complete",

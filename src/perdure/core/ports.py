@@ -158,6 +158,7 @@ class Execution(Frozen):
     reason: str = ""
     question: str = ""
     choices: tuple[str, ...] = ()
+    form: dict[str, JsonValue] | None = None
     notes: tuple[str, ...] = ()
 
 

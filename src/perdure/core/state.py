@@ -13,8 +13,10 @@ from pydantic import Field, JsonValue
 
 from perdure.core import limits
 from perdure.core.agent import AgentSpec
+from perdure.core.approvals import Approval, Ruling
 from perdure.core.content import Frozen, Lane, Usage
 from perdure.core.effects import Late, Word
+from perdure.core.questions import HelpKind, Manner
 
 STATE_SCHEMA: Final = 1
 
@@ -76,7 +78,7 @@ class CallState(Frozen):
     the id of the help request that it waits for. `resolving` once its attempts only find out what became of it.
     `problem` is why its latest attempt failed. `shown` is the call as a person is asked about it, where that is its
     tool's setting; `word` is what the person said. `asking` is the latest that the call itself asked, under its present
-    key.
+    key. `manner` is how its question is put. A call whose `ruling` asks begins with an `approval` only.
     """
 
     index: int
@@ -96,6 +98,9 @@ class CallState(Frozen):
     asking: Asking | None = Field(default=None, exclude_if=lambda given: given is None)
     outcome: Outcome | None = None
     recorded: bool = False
+    manner: Manner | None = Field(default=None, exclude_if=lambda given: given is None)
+    ruling: Ruling | None = Field(default=None, exclude_if=lambda given: given is None)
+    approval: Approval | None = Field(default=None, exclude_if=lambda given: given is None)
 
 
 class Turn(Frozen):
@@ -143,13 +148,21 @@ class Run(Frozen):
 
 
 class HelpRequest(Frozen):
-    """An open question to a person. `choices` are the answers that it takes; empty where it takes any."""
+    """An open question to a person. `choices` are the answers that it takes; empty where it takes any.
+
+    `form` is the JSON schema of its answer; of a question that a tool asks the tool judges the answer. An approval's
+    `digest` names the exact call that it is asked for.
+    """
 
     help_id: str
     text: str
     turn: int
     index: int
     choices: tuple[str, ...] = ()
+    kind: HelpKind = Field(default="question", exclude_if=lambda given: given == "question")
+    form: dict[str, JsonValue] | None = Field(default=None, exclude_if=lambda given: given is None)
+    expires_at_ms: int | None = Field(default=None, exclude_if=lambda given: given is None)
+    digest: str = Field(default="", exclude_if=lambda given: given == "")
 
 
 class Doubt(Frozen):

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from temporalio import activity
 
-from perdure.core import faults
+from perdure.core import asking_limits, faults
 from perdure.core.agent import EffectClass
+from perdure.core.approvals import edited_note
 from perdure.core.commands import CallModel
 from perdure.core.content import ModelEntry, ToolCall
 from perdure.core.digests import canonical
@@ -27,7 +28,9 @@ from perdure.core.limits import (
     STORE_WRITE_HEARTBEAT_TIMEOUT_S,
 )
 from perdure.core.ports import Execution, ModelPort, ModelRequest, RecordedReply, Store, ToolSchema
+from perdure.core.questions import Examined
 from perdure.core.tool_calls import ToolExecutor
+from perdure.temporal.approved import approved_call, denial
 from perdure.temporal.contexts import Contexts
 from perdure.temporal.contracts import ModelInput, ModelOutput, ToolInput, WriteInput, WriteOutput
 from perdure.temporal.failures import as_application_error, classify
@@ -36,9 +39,10 @@ from perdure.temporal.references import References
 
 @dataclass(frozen=True)
 class LiveAgent:
-    """An agent as a worker holds it. `examine` says of a call why it must not run, or what question it asks.
+    """An agent as a worker holds it.
 
-    `fallbacks` are the models that take over for `model`, in order.
+    `examine` says of a call why it must not run, what it asks a person, and what the rules came to for it. `fallbacks`
+    are the models that take over for `model`, in order.
     """
 
     agent_id: str
@@ -46,7 +50,7 @@ class LiveAgent:
     model: ModelPort
     schemas: tuple[ToolSchema, ...]
     executor: ToolExecutor
-    examine: Callable[[ToolCall], tuple[str | None, str | None]]
+    examine: Callable[[ToolCall], Examined]
     fallbacks: tuple[ModelPort, ...] = ()
 
     def model_for(self, command: CallModel) -> ModelPort:
@@ -184,7 +188,7 @@ class TaskActivities:
             calls = await self._calls_of(task_id, command.reply_digest)
             if command.index >= len(calls):
                 raise StoreAhead(f"entry {command.reply_digest} of task {task_id} has no call {command.index}")
-            arguments = calls[command.index].arguments or {}
+            call = approved_call(task_id, command, calls[command.index])
             request = EffectRequest(
                 key=command.key,
                 task_id=task_id,
@@ -199,8 +203,16 @@ class TaskActivities:
                 resolve_only=command.resolve_only,
                 answer=command.answer,
                 schema_digest=command.schema_digest,
+                note=edited_note(command.approval),
             )
-            execution = await agent.executor.execute(given.batch, request, command.call_id, arguments, command.word)
+            denied = denial(agent.examine, command, call)
+            if denied:
+                request = request.model_copy(update={"resolve_only": True})
+            execution = await agent.executor.execute(
+                given.batch, request, command.call_id, call.arguments or {}, command.word
+            )
+            if denied and execution.outcome == "not_begun":
+                execution = execution.model_copy(update={"reason": denied})
             faults.reach("tool.before_completion", command.tool, task_id)
             return execution
 
@@ -233,7 +245,7 @@ class TaskActivities:
             digest=recorded.digest,
             finish=reply.finish,
             has_text=bool(reply.text.strip()),
-            calls=tuple(_summarised(call, *agent.examine(call)) for call in reply.calls),
+            calls=tuple(_summarised(call, agent.examine(call)) for call in reply.calls),
             usage=reply.usage,
             model=reply.model,
             late=late,
@@ -255,16 +267,20 @@ class TaskActivities:
             beating.cancel()
 
 
-def _summarised(call: ToolCall, problem: str | None, question: str | None) -> CallSummary:
+def _summarised(call: ToolCall, found: Examined) -> CallSummary:
     arguments = canonical(call.arguments)
-    small = call.arguments is not None and len(arguments) <= INLINE_ARGUMENTS_BYTES_MAX
+    asks = found.ruling is not None and found.ruling.then == "ask"
+    bytes_max = asking_limits.SHOWN_BYTES_MAX if asks else INLINE_ARGUMENTS_BYTES_MAX
+    small = call.arguments is not None and len(arguments) <= bytes_max
     return CallSummary(
         call_id=call.call_id,
         tool=call.tool,
         arguments_digest=request_digest(call.tool, call.arguments or {}),
         arguments_json=arguments.decode() if small else None,
-        problem=problem,
-        question=question,
+        problem=found.problem,
+        question=found.question,
+        manner=found.manner,
+        ruling=found.ruling,
     )
 
 

@@ -6,6 +6,7 @@ from perdure.core import limits
 from perdure.core.content import DataPart, Message, TextPart, UserEntry
 from perdure.core.digests import body_of, canonical, digest, safe_text
 from perdure.core.errors import InvalidInput, PerdureError
+from perdure.core.machine import not_open
 from perdure.core.state import HelpRequest, TaskState
 from perdure.temporal.contracts import InboxItem
 
@@ -46,8 +47,7 @@ def question_for(state: TaskState, item: InboxItem) -> HelpRequest | None:
     for request in open_now:
         if item.help_id in {None, request.help_id}:
             return request
-    open_ids = ", ".join(request.help_id for request in open_now) or "none"
-    raise InvalidInput("help_id", f"{item.help_id!r} is not an open question of this task; open ones: {open_ids}")
+    raise not_open(state, item.help_id or "", open_now)
 
 
 def words_of(message: Message) -> str:

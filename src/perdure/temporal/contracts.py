@@ -78,13 +78,14 @@ class InboxItem(Frozen):
     """One message and the lane that its sender asked for.
 
     With `answers` it answers the open question `help_id` (without one: the oldest), and is an ordinary message where
-    none is open. The task decides, in the step in which it takes the message in.
+    none is open. The task decides, in the step in which it takes the message in. `by` is who sent it.
     """
 
     message: Message
     lane: Lane | None = None
     answers: bool = False
     help_id: str | None = None
+    by: str = ""
 
 
 class InboxRequest(Frozen):
@@ -113,10 +114,11 @@ class InboxReply(Frozen):
 
 
 class AnswerRequest(Frozen):
-    """A person's answer to the help request of that id."""
+    """A person's answer to the help request of that id; `by` is who they are, where that is known."""
 
     help_id: str
     text: str
+    by: str = ""
 
 
 class Operation(Frozen):

@@ -11,7 +11,7 @@ from temporalio.exceptions import ActivityError
 from temporalio.workflow import ActivityCancellationType
 
 from perdure.core import events
-from perdure.core.commands import CallModel, CallTool, Wait
+from perdure.core.commands import AwaitExpiry, CallModel, CallTool, DropExpiry, Wait
 from perdure.core.failure import Failure
 from perdure.core.log import Batch, LogEvent
 from perdure.core.ports import Execution
@@ -30,6 +30,9 @@ def quarantine_queue(task_queue: str) -> str:
     return f"{task_queue}:quarantine"
 
 
+EXPIRY = "expiry"
+"""How the monitor calls the wait for a help request's expiry."""
+
 NOT_BEGUN = Failure(kind="cancelled", message="told to stop before it was scheduled")
 
 
@@ -42,6 +45,7 @@ class Flights:
         self._outbox = outbox
         self._apply = apply
         self._tasks: dict[Flight, asyncio.Task[None]] = {}
+        self._expiries: dict[str, asyncio.Task[None]] = {}
         self.broken: BaseException | None = None
 
     @property
@@ -71,6 +75,18 @@ class Flights:
         """Wait before the next attempt."""
         flight = Flight(name="wait", turn=command.turn, index=command.index, attempt=0, status="waiting")
         self._launch(flight, self._wait(command), lambda: None)
+
+    def await_expiry(self, command: AwaitExpiry) -> None:
+        """Wait until a help request expires."""
+        flight = Flight(name=EXPIRY, turn=command.turn, index=command.index, attempt=0, status="waiting")
+        self._launch(flight, self._expiry(command), lambda: None)
+        self._expiries[command.help_id] = self._tasks[flight]
+
+    def drop_expiry(self, command: DropExpiry) -> None:
+        """Wait for it no longer; its timer goes with it (P8)."""
+        waiting = self._expiries.pop(command.help_id, None)
+        if waiting is not None:
+            waiting.cancel()
 
     def stop(self) -> None:
         """Tell everything under way to stop: attempts still answer, waits are over without an event."""
@@ -144,6 +160,7 @@ class Flights:
                 reason=output.reason,
                 question=output.question,
                 choices=output.choices,
+                form=output.form,
                 notes=output.notes,
             )
         )
@@ -165,6 +182,11 @@ class Flights:
     async def _wait(self, command: Wait) -> None:
         await asyncio.sleep(command.delay_ms / 1000)
         self._apply(events.BackoffOver(at_ms=now_ms(), turn=command.turn, index=command.index))
+
+    async def _expiry(self, command: AwaitExpiry) -> None:
+        await asyncio.sleep(max(0, command.at_ms - now_ms()) / 1000)
+        self._expiries.pop(command.help_id, None)
+        self._apply(events.HelpExpired(at_ms=max(now_ms(), command.at_ms), help_id=command.help_id))
 
     def _batch(self, rows: tuple[LogEvent, ...]) -> Batch:
         return Batch(task_id=self._task_id, rows=rows, confirmed=self._outbox.confirmed)

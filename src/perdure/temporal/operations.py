@@ -149,7 +149,8 @@ def _event(asked: Operation) -> events.Event:
     if asked.withdraw is not None:
         return events.Withdrawn(at_ms=at_ms, message_id=asked.withdraw)
     if asked.answer is not None:
-        return events.Answered(at_ms=at_ms, help_id=asked.answer.help_id, text=asked.answer.text)
+        given = asked.answer
+        return events.Answered(at_ms=at_ms, help_id=given.help_id, text=given.text, by=given.by)
     if asked.stop:
         return events.StopRequested(at_ms=at_ms)
     if asked.cancel:

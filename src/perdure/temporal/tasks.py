@@ -115,9 +115,9 @@ class TaskClient:
         """Send one message; a receipt that comes back is durable. Raises what the task refused it with."""
         return await self._one(task_id, Operation(message=item))
 
-    async def answer(self, task_id: str, help_id: str, text: str) -> Recorded:
-        """Answer a help request. Raises `InvalidInput` when it is not open (any more)."""
-        return recorded(await self._one(task_id, answering(help_id, text)))
+    async def answer(self, task_id: str, help_id: str, text: str, by: str = "") -> Recorded:
+        """Answer a help request. Raises `InvalidInput` when it is not open (any more), or does not take this."""
+        return recorded(await self._one(task_id, answering(help_id, text, by)))
 
     async def stop(self, task_id: str) -> Recorded:
         """Stop the run; afterwards no call of it begins (P9)."""
@@ -208,9 +208,9 @@ class _UpdatesUsedUp(Exception):
     """Temporal takes no more updates in the present history of this task."""
 
 
-def answering(help_id: str, text: str) -> Operation:
-    """Return the operation that answers a help request."""
-    return Operation(answer=AnswerRequest(help_id=safe_text(help_id), text=safe_text(text)))
+def answering(help_id: str, text: str, by: str = "") -> Operation:
+    """Return the operation that answers a help request, in the name of who does."""
+    return Operation(answer=AnswerRequest(help_id=safe_text(help_id), text=safe_text(text), by=safe_text(by)))
 
 
 def recorded(receipt: Receipt) -> Recorded:

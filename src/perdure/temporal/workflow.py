@@ -17,9 +17,11 @@ from temporalio.exceptions import ApplicationError
 from perdure.core import events, limits
 from perdure.core.commands import (
     Append,
+    AwaitExpiry,
     CallModel,
     CallTool,
     Command,
+    DropExpiry,
     Fence,
     Persist,
     StopFlights,
@@ -59,6 +61,8 @@ _POINTS = {
     "run.ended": "run.ending",
     "run.stop_requested": "stop.recorded",
     "run.stopped_before_start": "stop.recorded",
+    "help.answered": "help.answering",
+    "help.closed": "help.closing",
 }
 """The rows that stand for a fault point."""
 
@@ -176,6 +180,10 @@ class TaskWorkflow:
                     self._flights.call_tool(command)
                 case Wait():
                     self._flights.wait(command)
+                case AwaitExpiry():
+                    self._flights.await_expiry(command)
+                case DropExpiry():
+                    self._flights.drop_expiry(command)
                 case StopFlights():
                     self._flights.stop()
                 case _:
@@ -276,7 +284,9 @@ class TaskWorkflow:
         event: events.Event = events.Admitted(at_ms=now_ms(), message_id=name, digest=content, lane=item.lane)
         if question is not None:
             help_id, text = question.help_id, words_of(item.message)
-            event = events.Answered(at_ms=now_ms(), help_id=help_id, text=text, message_id=name, digest=content)
+            event = events.Answered(
+                at_ms=now_ms(), help_id=help_id, text=text, message_id=name, digest=content, by=item.by
+            )
         self._apply(event)
         self._writer.keep(item.message)
         number = resend(self._state, name, content)
@@ -320,7 +330,7 @@ class TaskWorkflow:
     @workflow.update
     async def answer(self, request: AnswerRequest) -> Recorded:
         """Answer a help request; the second answer to one is refused."""
-        return self._change(events.Answered(at_ms=now_ms(), help_id=request.help_id, text=request.text))
+        return self._change(events.Answered(at_ms=now_ms(), help_id=request.help_id, text=request.text, by=request.by))
 
     def _change(self, event: events.Event) -> Recorded:
         """Apply what needs no row before it is acknowledged: the update itself is durable in Temporal."""

@@ -2,6 +2,6 @@
 
 from perdure.tools.executor import LedgerExecutor
 from perdure.tools.function import FunctionTool, tool
-from perdure.tools.intrinsic import ASK_PARTICIPANT_SCHEMA, question_of
+from perdure.tools.intrinsic import ASK_PARTICIPANT_SCHEMA, manner_of, question_of
 
-__all__ = ["ASK_PARTICIPANT_SCHEMA", "FunctionTool", "LedgerExecutor", "question_of", "tool"]
+__all__ = ["ASK_PARTICIPANT_SCHEMA", "FunctionTool", "LedgerExecutor", "manner_of", "question_of", "tool"]

@@ -210,7 +210,7 @@ class LedgerExecutor:
             call_id=call_id,
             tool=request.tool,
             status=status,
-            text=part.text,
+            text=request.note + part.text,
             blob=blob,
             handed_over=given,
             files=files,

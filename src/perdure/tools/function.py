@@ -19,6 +19,7 @@ from perdure.core.artifacts import Artifact
 from perdure.core.errors import ConfigurationError, ToolError
 from perdure.core.ports import Check, ToolSchema
 from perdure.core.tool_rules import checked_spec, settling_s
+from perdure.tools.asking import asked, refuse_unknown_arguments
 from perdure.tools.call import Call, is_call
 from perdure.tools.documentation import summary
 from perdure.tools.results import as_json
@@ -147,6 +148,7 @@ def tool(
     heartbeat_timeout_s: float = limits.HEARTBEAT_TIMEOUT_S,
     retry: RetryPolicy | None = None,
     settle_s: float | None = None,
+    ask: str | bool = False,
     name: str | None = None,
     description: str | None = None,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
@@ -164,6 +166,7 @@ def tool(
     heartbeat_timeout_s: float = limits.HEARTBEAT_TIMEOUT_S,
     retry: RetryPolicy | None = None,
     settle_s: float | None = None,
+    ask: str | bool = False,
     name: str | None = None,
     description: str | None = None,
 ) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
@@ -188,6 +191,8 @@ def tool(
         retry: How often and how fast attempts of a `read` or `idempotent` call are made again.
         settle_s: Seconds to wait before `check`: how long a request may still be on its way. At most half of
             `timeout_s`; default 5, or that half.
+        ask: Calls that wait for a person's approval: a condition over the arguments (`"amount > 100"`), or True for
+            each. An agent's own rules (`Agent.approvals`) go before it.
         name: What the model calls it. Default: the function's name.
         description: What the model is told of it, in place of the docstring.
 
@@ -212,7 +217,12 @@ def tool(
         )
         _refuse_function(called, function)
         settles_s = settling_s(called, settle_s, timeout_s)
-        return FunctionTool(function, spec=spec, description=description, check=check, settle_s=settles_s)
+        condition = asked(called, ask)
+        if condition:
+            spec = spec.model_copy(update={"ask": condition})
+        made = FunctionTool(function, spec=spec, description=description, check=check, settle_s=settles_s)
+        refuse_unknown_arguments(called, condition, made.schema.parameters)
+        return made
 
     return make if function is None else make(function)
 

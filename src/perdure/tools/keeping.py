@@ -47,7 +47,7 @@ async def kept_question(store: Store, digest: str) -> Asks:
 def asking(digest: str, asks: Asks) -> Execution:
     """Return an attempt's end that puts a question to a person."""
     question = cut_text(safe_text(asks.question), limits.QUESTION_BYTES_MAX, " [cut]")
-    return Execution(outcome="asks", digest=digest, question=question, choices=asks.choices)
+    return Execution(outcome="asks", digest=digest, question=question, choices=asks.choices, form=asks.form)
 
 
 async def keep_files(store: Store, given: WithFiles) -> Told:

@@ -80,6 +80,7 @@ def ruled(tool: ToolPort, rules: ToolRules) -> RuledTool:
         heartbeat_timeout_s=old.heartbeat_timeout_s if rules.heartbeat_timeout_s is None else rules.heartbeat_timeout_s,
         retry=old.retry if rules.retry is None else rules.retry,
     )
+    spec = spec.model_copy(update={"ask": old.ask})  # whom a call waits for is its author's, or Agent.approvals'
     settle_s = tool.settle_s
     if rules.settle_s is not None:
         settle_s = settling_s(old.name, rules.settle_s, spec.timeout_s)

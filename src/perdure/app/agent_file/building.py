@@ -15,6 +15,7 @@ from perdure.app.agent_file.problems import AgentFileError
 from perdure.app.agent_file.sources import sources_of
 from perdure.app.agent_file.wording import as_in
 from perdure.core.errors import ConfigurationError
+from perdure.core.rulebook import Rulebook
 
 PYTHON: Final = "python:"
 """Before a model that is an object in Python: `python:module:name`."""
@@ -25,6 +26,7 @@ _AS_THEY_STAND: Final = (
     "after_answer",
     "on_unanswered",
     "asks",
+    "asks_expire_in_s",
     "model_timeout_s",
     "model_heartbeat_timeout_s",
     "model_retry",
@@ -39,16 +41,27 @@ def build(form: AgentForm, beside: Beside) -> Agent:
     # Its id is refused by the agent itself; asked alone, it is told beside everything else.
     places.tried((), lambda: Agent(form.id, model="test"), AgentForm.model_fields)
     keywords = stated(form, *_AS_THEY_STAND) | {
+        "approvals": tuple(form.approvals),
         "instructions": _instructions(form, beside),
         "model": _model(("model",), form.model, beside),
         "fallbacks": _fallbacks(form, beside),
         "tools": (*functions_of(form, beside), *sources_of(form, beside)),
     }
+    _refuse_approvals(form, beside)
     places.raise_found()
     made = places.tried((), lambda: Agent(form.id, **keywords), AgentForm.model_fields)
     if made is None:
         raise AgentFileError(places.found)
     return made
+
+
+def _refuse_approvals(form: AgentForm, beside: Beside) -> None:
+    """Look at each condition at its own place; whether it names arguments of its tool sees the agent."""
+    for place, rule in enumerate(form.approvals):
+        try:
+            Rulebook((rule,), ())
+        except ConfigurationError as error:
+            beside.places.refuse(("approvals", place, "when"), error.problem)
 
 
 def _instructions(form: AgentForm, beside: Beside) -> str:

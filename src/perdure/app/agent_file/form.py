@@ -10,6 +10,7 @@ from pydantic import Field
 
 from perdure.core.agent import Budget, RetryPolicy
 from perdure.core.content import Frozen
+from perdure.core.rulebook import ApprovalRule
 from perdure.core.tool_rules import ToolRules
 
 
@@ -66,6 +67,8 @@ class AgentForm(Frozen):
     model_retry: RetryPolicy | None = None
     budget: Budget | None = None
     rules: dict[str, ToolRules] = Field(default_factory=dict)
+    approvals: list[ApprovalRule] = Field(default_factory=list)
+    asks_expire_in_s: float | None = None
     mcp: dict[str, McpForm] = Field(default_factory=dict)
     http: dict[str, HttpForm] = Field(default_factory=dict)
 
@@ -91,6 +94,14 @@ EXAMPLES: Final[dict[str, str]] = {
     "budget.cost_usd_max": "cost_usd_max = 2.50",
     "budget.wall_s_max": "wall_s_max = 600",
     "rules": '[rules."refund"] with timeout_s = 60',
+    "approvals": '[[approvals]] with then = "ask", tool = "refund"',
+    "approvals.then": 'then = "ask"',
+    "approvals.tool": 'tool = "refund"',
+    "approvals.effect": 'effect = "once"',
+    "approvals.when": 'when = "amount > 100"',
+    "approvals.reason": 'reason = "It is more than 100."',
+    "approvals.expires_in_s": "expires_in_s = 86_400",
+    "asks_expire_in_s": "asks_expire_in_s = 86_400",
     "mcp": '[mcp.orders] with command = ["python", "orders_server.py"]',
     "mcp.*": '[mcp.orders] with command = ["python", "orders_server.py"]',
     "mcp.*.command": 'command = ["python", "orders_server.py"]',

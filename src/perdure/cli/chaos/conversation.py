@@ -12,6 +12,7 @@ from perdure.app.messages import new_id, new_message
 from perdure.app.task import Task
 from perdure.cli.following import follow
 from perdure.cli.output import Outcome
+from perdure.cli.questions import Question
 from perdure.core.agent import AgentSpec
 from perdure.core.errors import ConfigurationError, InvalidInput, Unavailable
 from perdure.core.ports import Store
@@ -74,15 +75,17 @@ class Conversation:
             self.acknowledged.append(message_id)
             return number
 
-    async def __call__(self, help_id: str, text: str) -> None:
+    async def __call__(self, question: Question) -> None:
         """Give the next answer, as often as it takes until it is acknowledged."""
         if not self._answers:
-            raise ConfigurationError("--answer", f"the agent asks {text!r}, and no answer is left; give one more")
+            raise ConfigurationError(
+                "--answer", f"the agent asks {question.text!r}, and no answer is left; give one more"
+            )
         answer = self._answers.pop(0)
         task, tried = Task(self.task_id, self._store, self._client), False
         while True:
             try:
-                await task.answer(help_id, answer)
+                await task.answer(question.help_id, answer)
             except Unavailable:
                 tried = True
                 await asyncio.sleep(SEND_AGAIN_S)

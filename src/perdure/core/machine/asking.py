@@ -11,9 +11,11 @@ from perdure.core import events
 from perdure.core.digests import cut_text, safe_text
 from perdure.core.effects import Answer
 from perdure.core.limits import QUESTION_BYTES_MAX
-from perdure.core.machine.doubts import key_of, put_question, sender_of
+from perdure.core.machine.doubts import key_of, sender_of
 from perdure.core.machine.draft import Draft, replaced
+from perdure.core.machine.helping import put_question
 from perdure.core.mcp_limits import QUESTIONS_PER_CALL_MAX
+from perdure.core.questions import Manner
 from perdure.core.state import Asking, CallState
 
 
@@ -30,7 +32,8 @@ def take_question(draft: Draft, call: CallState, event: events.ToolFinished) -> 
         return True
     draft.set_call(call.index, asking=Asking(asked=event.digest, rounds=rounds))
     text = cut_text(safe_text(event.question), QUESTION_BYTES_MAX, " [cut]")
-    put_question(draft, call, f"{key}/ask/{rounds}", text, event.choices)
+    manner = None if event.form is None else Manner(form=event.form)
+    put_question(draft, call, f"{key}/ask/{rounds}", text, event.choices, manner=manner)
     return False
 
 

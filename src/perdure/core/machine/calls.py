@@ -5,6 +5,13 @@ from perdure.core.agent import ToolSpec
 from perdure.core.commands import CallTool, Wait
 from perdure.core.errors import IllegalEvent, InvalidInput
 from perdure.core.machine.admission import wind_down
+from perdure.core.machine.approving import (
+    ask_for_approval,
+    ask_for_approvals,
+    needs_approval,
+    refuse_unapproved,
+    take_decision,
+)
 from perdure.core.machine.asking import answer_of, take_answer, take_question, waits_for_answer
 from perdure.core.machine.attempts import count_crash, next_attempt, out_of_time
 from perdure.core.machine.closing import close_call
@@ -13,7 +20,6 @@ from perdure.core.machine.doubts import (
     key_of,
     leave_unknown,
     lift_doubt,
-    put_question,
     remember,
     sender_of,
     spec_of,
@@ -22,6 +28,8 @@ from perdure.core.machine.doubts import (
     watch_closed,
 )
 from perdure.core.machine.draft import Draft, made_result, problem_text
+from perdure.core.machine.helping import close_request, open_request, put_question
+from perdure.core.questions import read
 from perdure.core.retry import SPENDS, Again, GiveUp, after_failure
 from perdure.core.state import Attempts, CallState, Ending, Outcome
 
@@ -33,6 +41,8 @@ def start_calls(draft: Draft) -> None:
     was not fed yet only finds out what became of an earlier run's calls, which begins nothing and may go on side by
     side. Starting one may end the run; nothing starts after that (P9).
     """
+    if draft.run.ending is None:
+        ask_for_approvals(draft)
     alone_before, any_before = False, False
     for call in draft.turn.calls:
         if draft.run.ending is not None:
@@ -68,7 +78,7 @@ def _show_waiting(draft: Draft) -> None:
 
 def _start(draft: Draft, call: CallState, spec: ToolSpec | None) -> None:
     if call.question is not None:
-        put_question(draft, call, key_of(draft, call), call.question)
+        put_question(draft, call, key_of(draft, call), call.question, manner=call.manner)
         return
     doubt = doubt_of(draft, call)
     if doubt is not None and doubt.late is not None and not call.resolving:
@@ -82,6 +92,9 @@ def _start(draft: Draft, call: CallState, spec: ToolSpec | None) -> None:
     if full and not call.resolving and spec is not None and spec.effect != "read":
         text = f"Not begun: {len(draft.state.doubts)} outcomes are unknown in this task. Nothing new is begun in it."
         close_call(draft, call.index, made_result(call, "not_begun", text), key=key_of(draft, call))
+        return
+    if needs_approval(call):
+        ask_for_approval(draft, call)
         return
     if not call.resolving and out_of_time(draft):
         return
@@ -97,6 +110,7 @@ def call_tool(draft: Draft, index: int) -> None:
     """
     call = draft.turn.call(index)
     ops = _flying(draft, draft.turn.number, index, None)
+    refuse_unapproved(draft, call)
     draft.set_call(index, attempts=ops.attempt, resolving=call.resolving or doubt_of(draft, call) is not None)
     draft.log("tool.started", index=index, tool=call.tool, attempt=ops.attempt, key=key_of(draft, call))
     draft.ask(tool_command(draft, index))
@@ -124,6 +138,7 @@ def tool_command(draft: Draft, index: int) -> CallTool:
         word=call.word,
         answer=answer_of(call),
         schema_digest=spec.schema_digest,
+        approval=call.approval,
     )
 
 
@@ -235,30 +250,29 @@ def _try_again(draft: Draft, call: CallState, ops: Attempts, again: Again) -> No
 
 
 def answered(draft: Draft, event: events.Answered) -> None:
-    """A person's answer becomes the result of the call that asked, or settles what became of one in doubt."""
-    request = next((h for h in draft.state.help if h.help_id == event.help_id), None)
-    if request is None:
-        open_ids = ", ".join(h.help_id for h in draft.state.help) or "none"
-        raise InvalidInput("help_id", f"{event.help_id!r} is not an open question of this task; open ones: {open_ids}")
+    """A person's answer becomes the result of the call that asked, settles one in doubt, or lets one begin."""
+    request = open_request(draft.state, event.help_id)
     if not event.text.strip():
         raise InvalidInput("text", "an answer must not be empty")
     if len(event.text.encode()) > limits.ANSWER_BYTES_MAX:
         raise InvalidInput("text", f"an answer may have {limits.ANSWER_BYTES_MAX} bytes at most; send files by message")
     call = draft.open_call(request.turn, request.index)
     draft.answered = True
+    if request.kind == "approval":
+        take_decision(draft, call, request, event)
+        remember(draft, event)
+        return
+    text = event.text if call.question is None else read(event.text, request.choices, request.form)
     carries = call.question is None and (take_answer if waits_for_answer(call) else take_word)(draft, call, event)
-    draft.set(help=tuple(h for h in draft.state.help if h.help_id != event.help_id))
+    close_request(draft, request)
     if call.question is not None:
-        result = made_result(call, "ok", event.text, limits.ANSWER_BYTES_MAX)
+        result = made_result(call, "ok", text, limits.ANSWER_BYTES_MAX)
         named = sender_of(event)
-        close_call(draft, call.index, result, "help.answered", help_id=event.help_id, text=event.text, **named)
+        close_call(draft, call.index, result, "help.answered", help_id=event.help_id, text=text, **named)
     remember(draft, event)
     if carries:
         draft.set_call(call.index, ops=Attempts(attempt=call.attempts + 1))
         call_tool(draft, call.index)
-    if draft.run.idle_since_ms is not None:
-        idle_ms = draft.run.idle_ms + event.at_ms - draft.run.idle_since_ms
-        draft.set_run(idle_ms=idle_ms, idle_since_ms=None)
 
 
 def resume_calls(draft: Draft) -> None:

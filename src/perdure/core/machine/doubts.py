@@ -22,7 +22,8 @@ from perdure.core.errors import InvalidInput, InvariantBroken
 from perdure.core.machine.admission import wind_down
 from perdure.core.machine.closing import close_call
 from perdure.core.machine.draft import Draft, made_result, problem_text, replaced
-from perdure.core.state import CallState, Doubt, Ending, HelpRequest, TaskState
+from perdure.core.machine.helping import put_question
+from perdure.core.state import CallState, Doubt, Ending, TaskState
 
 HAPPENED: Final = "it happened"
 DID_NOT_HAPPEN: Final = "it did not happen"
@@ -96,13 +97,13 @@ def _remember(draft: Draft, call: CallState, key: str) -> bool:
 # --- a person's word --------------------------------------------------------------------------------------------
 
 
-def shown_call(tool: str, arguments_json: str | None) -> str:
+def shown_call(tool: str, arguments_json: str | None, bytes_max: int = limits.SHOWN_CALL_BYTES_MAX) -> str:
     """Return a call as a person reads it: `refund(order_id="A-1", amount=79.0)`."""
     arguments: JsonValue = json.loads(arguments_json) if arguments_json is not None else None
     inside = "…"
     if isinstance(arguments, dict):
         inside = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())
-    return cut_text(safe_text(f"{tool}({inside})"), limits.SHOWN_CALL_BYTES_MAX, "… [cut]")
+    return cut_text(safe_text(f"{tool}({inside})"), bytes_max, "… [cut]")
 
 
 def _ask(draft: Draft, call: CallState, key: str, reason: str, *, may_ask: bool) -> None:
@@ -115,16 +116,6 @@ def _ask(draft: Draft, call: CallState, key: str, reason: str, *, may_ask: bool)
         f'{reason}. Answer "{HAPPENED}" or "{DID_NOT_HAPPEN}"; what else you know may follow after a colon.'
     )
     put_question(draft, call, key, text, (HAPPENED, DID_NOT_HAPPEN))
-
-
-def put_question(draft: Draft, call: CallState, help_id: str, text: str, choices: tuple[str, ...] = ()) -> None:
-    """Open a help request; the call waits for its answer."""
-    turn = draft.turn.number
-    request = HelpRequest(help_id=help_id, text=text, turn=turn, index=call.index, choices=choices)
-    draft.set(help=(*draft.state.help, request))
-    draft.set_call(call.index, asked=help_id)
-    data: dict[str, JsonValue] = {"help_id": help_id, "index": call.index, "text": text}
-    draft.log_row("help.requested", data | ({"choices": list(choices)} if choices else {}))
 
 
 def read_word(text: str) -> Word:
@@ -153,8 +144,9 @@ def take_word(draft: Draft, call: CallState, event: events.Answered) -> bool:
 
 
 def sender_of(event: events.Answered) -> dict[str, JsonValue]:
-    """Return what the row of an answer says of the message that it came as; nothing where it came as none."""
-    return {"message_id": event.message_id, "message_digest": event.digest} if event.message_id else {}
+    """Return what the row of an answer says of who gave it and of the message that it came as, where it came as one."""
+    who: dict[str, JsonValue] = {"by": event.by} if event.by else {}
+    return who | ({"message_id": event.message_id, "message_digest": event.digest} if event.message_id else {})
 
 
 def remember(draft: Draft, event: events.Answered) -> None:

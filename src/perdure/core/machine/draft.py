@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, JsonValue
 
+from perdure.core.approvals import edited_note
 from perdure.core.commands import Append, Command
 from perdure.core.content import EntryKind, ResultStatus, ToolEntry, ToolResult
 from perdure.core.digests import body_of, chained, cut_text, digest, safe_json, safe_text
@@ -137,7 +138,7 @@ def replaced(value: ModelT, **changes: object) -> ModelT:
 
 def made_result(call: CallState, status: ResultStatus, text: str, bytes_max: int = PROBLEM_BYTES_MAX) -> Outcome:
     """Return the outcome of a call whose result the machine itself words (R14), or takes from a person."""
-    shown = cut_text(safe_text(text), bytes_max, " [cut]")
+    shown = edited_note(call.approval) + cut_text(safe_text(text), bytes_max, " [cut]")
     body = body_of(ToolEntry(result=ToolResult(call_id=call.call_id, tool=call.tool, status=status, text=shown)))
     return Outcome(digest=digest(body), status=status, inline=body)
 

@@ -11,7 +11,7 @@ from perdure.core import events
 from perdure.core.agent import AgentSpec
 from perdure.core.commands import Command, Fence, Persist, StoreMessage, Wait
 from perdure.core.errors import IllegalEvent, InvalidInput
-from perdure.core.machine import admission, calls, turn
+from perdure.core.machine import admission, calls, helping, turn
 from perdure.core.machine.draft import Draft, replaced
 from perdure.core.machine.run import advance
 from perdure.core.state import Mode, TaskState
@@ -52,6 +52,7 @@ TABLE: dict[type[events.Event], tuple[Handler, frozenset[Mode]]] = {
     events.StopRequested: (admission.stop_requested, ANY),
     events.CancelRequested: (admission.cancel_requested, ANY),
     events.Answered: (calls.answered, ANY),
+    events.HelpExpired: (helping.expired, ANY),
     # A store write may return, a sub-task end and a wait be over after the task ended; none changes anything then.
     events.Stored: (admission.stored, ANY),
     events.ChildDone: (admission.child_done, ANY),
@@ -117,4 +118,6 @@ def outstanding(state: TaskState) -> tuple[Command, ...]:
             commands.append(calls.tool_command(draft, call.index))
         else:
             commands.append(Wait(turn=current.number, index=call.index, delay_ms=call.ops.delay_ms))
+    if state.run.ending is None:
+        commands += [helping.expiry_command(h, h.expires_at_ms) for h in state.help if h.expires_at_ms is not None]
     return tuple(commands)

@@ -2,7 +2,7 @@
 
 from pydantic import JsonValue
 
-from perdure.core import events, limits
+from perdure.core import asking_limits, events, limits
 from perdure.core.budget import overdue
 from perdure.core.commands import CallModel, Wait
 from perdure.core.digests import cut_text, safe_text
@@ -71,9 +71,7 @@ def model_replied(draft: Draft, event: events.ModelReplied) -> None:
     draft.set_turn(ops=None, reply_digest=event.digest)
     draft.set_run(usage=draft.run.usage.plus(event.usage))
     draft.set(usage=draft.state.usage.plus(event.usage))
-    calls: list[JsonValue] = [
-        {"index": i, "tool": call.tool, "arguments": call.arguments_json} for i, call in enumerate(event.calls)
-    ]
+    calls: list[JsonValue] = [_told(i, call) for i, call in enumerate(event.calls)]
     told: dict[str, JsonValue] = {
         "attempt": event.attempt,
         "digest": event.digest,
@@ -113,16 +111,26 @@ def _answering(draft: Draft, model: str) -> dict[str, JsonValue]:
     return {"fallback": names.index(model) if model in names and names[asked] != model else asked}
 
 
+def _told(index: int, call: events.CallSummary) -> dict[str, JsonValue]:
+    """Return what the row of an answer says of one call, with what the rules came to where it may not simply begin."""
+    told: dict[str, JsonValue] = {"index": index, "tool": call.tool, "arguments": call.arguments_json}
+    return told if call.ruling is None else told | {"ruling": call.ruling.model_dump(mode="json", exclude_none=True)}
+
+
 def _call(draft: Draft, index: int, summary: events.CallSummary) -> CallState:
     spec = draft.state.agent.tool(summary.tool)
-    asks = spec is not None and spec.in_doubt == "ask"
+    approves = summary.ruling is not None and summary.ruling.then == "ask"
+    asks = approves or (spec is not None and spec.in_doubt == "ask")
+    bytes_max = asking_limits.SHOWN_BYTES_MAX if approves else limits.SHOWN_CALL_BYTES_MAX
     return CallState(
         index=index,
         call_id=summary.call_id,
         tool=summary.tool,
         arguments_digest=summary.arguments_digest,
         question=_cut_question(summary.question),
-        shown=shown_call(summary.tool, summary.arguments_json) if asks else "",
+        shown=shown_call(summary.tool, summary.arguments_json, bytes_max) if asks else "",
+        manner=summary.manner,
+        ruling=summary.ruling,
     )
 
 
@@ -139,6 +147,10 @@ def _problem(draft: Draft, call: CallState, summary: events.CallSummary) -> str 
     if call.question is None and draft.state.agent.tool(call.tool) is None:
         names = ", ".join(sorted(tool.name for tool in draft.state.agent.tools)) or "none"
         return f"There is no tool {call.tool!r}. Tools: {names}."
+    if call.ruling is not None and call.ruling.then == "deny":
+        return (
+            f"Not begun: this call is not allowed ({call.ruling.reason or call.ruling.rule}). Do not ask for it again."
+        )
     return None
 
 

@@ -28,7 +28,8 @@ from pydantic import JsonValue
 
 from perdure.core.artifacts import Asks
 from perdure.core.digests import digest, safe_json
-from perdure.core.errors import ConfigurationError, ToolError
+from perdure.core.errors import ConfigurationError, InvalidInput, ToolError
+from perdure.core.forms import checked_form
 from perdure.tools.json_arguments import JsonArguments
 
 DECLINE: Final = "decline"
@@ -98,7 +99,18 @@ def _next(tool: str, kept: dict[str, JsonValue], problem: str = "") -> Asks:
         how = f'Go to {params.url} and answer "done" afterwards, or "{DECLINE}".'
         return Asks(question=f"{before}{tool} asks: {params.message} {how}", choices=("done", DECLINE), kept=kept)
     how, choices = _how(params)
-    return Asks(question=f"{before}{tool} asks: {params.message} {how}", choices=choices, kept=kept)
+    question = f"{before}{tool} asks: {params.message} {how}"
+    return Asks(question=question, choices=choices, kept=kept, form=_shown(params))
+
+
+def _shown(params: ElicitRequestFormParams) -> dict[str, JsonValue] | None:
+    """Return a form of several fields as clients can show it; None where its schema has words that forms do not."""
+    if len(_fields(params)) <= 1:
+        return None
+    try:
+        return checked_form(cast(dict[str, JsonValue], params.requested_schema), "requestedSchema")
+    except InvalidInput:
+        return None
 
 
 def _how(params: ElicitRequestFormParams) -> tuple[str, tuple[str, ...]]:

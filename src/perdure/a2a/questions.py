@@ -1,0 +1,47 @@
+"""What a task asks, as clients see it: the open help requests, kept from the event log alone. Pure."""
+
+import json
+from collections.abc import Mapping
+
+from pydantic import JsonValue
+
+from perdure.core.log import LogEvent
+
+Asked = dict[str, dict[str, JsonValue]]
+"""Open requests by their id, the oldest first."""
+
+_NAMES = {"choices": "choices", "schema": "schema", "expires_at_ms": "expiresAtMs", "tool": "tool"}
+_APPROVAL = {"call_digest": "callDigest", "rule": "rule"}
+
+
+def asked_after(asked: Asked, event: LogEvent, calls: Mapping[int, str]) -> Asked:
+    """Return what is open after an event. `calls` are the arguments, as JSON, of the calls of the latest reply."""
+    help_id = str(event.data.get("help_id", ""))
+    if event.kind == "help.requested":
+        return {**asked, help_id: _question(help_id, event, calls)}
+    if event.kind in {"help.answered", "help.closed"}:
+        return {name: each for name, each in asked.items() if name != help_id}
+    return asked
+
+
+def calls_in(event: LogEvent) -> dict[int, str]:
+    """Return the arguments of a reply's calls, as far as its event repeats them."""
+    told = event.data.get("calls")
+    found = {}
+    for each in told if isinstance(told, list) else []:
+        if isinstance(each, dict) and isinstance(each.get("arguments"), str):
+            found[int(str(each.get("index", 0)))] = str(each["arguments"])
+    return found
+
+
+def _question(help_id: str, event: LogEvent, calls: Mapping[int, str]) -> dict[str, JsonValue]:
+    data = event.data
+    approves = data.get("help_kind") == "approval"
+    found: dict[str, JsonValue] = {"helpId": help_id, "kind": "approval" if approves else "question"}
+    found["text"] = data.get("text")
+    names = _NAMES | (_APPROVAL if approves else {})
+    found |= {name: data[field] for field, name in names.items() if field in data}
+    if approves:
+        arguments = calls.get(int(str(data.get("index", 0))))
+        found["arguments"] = json.loads(arguments) if arguments is not None else None
+    return found

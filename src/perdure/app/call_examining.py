@@ -1,0 +1,90 @@
+"""A model's calls as a worker looks at them: may they run, must a person be asked, or what do they ask themselves?
+
+What is found is recorded with the reply, so that no replay looks again (P11). A call that breaks its tool's schema is
+not held to the rules: it does not run in any case, and the model corrects it first.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from pydantic import JsonValue
+
+from perdure.core import asking_limits
+from perdure.core.agent import ASK_PARTICIPANT
+from perdure.core.content import ToolCall
+from perdure.core.errors import ConfigurationError, InvalidInput
+from perdure.core.ports import ToolPort, ToolSchema
+from perdure.core.questions import Examined
+from perdure.core.rulebook import ApprovalRule, Rulebook
+from perdure.tools import manner_of, question_of
+
+
+class Examiner:
+    """Looks at calls of one agent's tools.
+
+    Args:
+        tools: By name.
+        rules: The agent's and its tools' own.
+        asks: Whether the model may put questions.
+        asks_expire_in_s: When a question expires that says nothing of it; None: never.
+    """
+
+    def __init__(
+        self, tools: Mapping[str, ToolPort], rules: Rulebook, asks: bool, asks_expire_in_s: float | None
+    ) -> None:
+        self._tools = tools
+        self._rules = rules
+        self._asks = asks
+        self._asks_expire_in_s = asks_expire_in_s
+
+    def __call__(self, call: ToolCall) -> Examined:
+        """Return what is found of a call; an unknown tool is the workflow's to answer."""
+        if call.arguments is None:
+            return Examined(problem=f"The arguments are not a JSON object: {call.malformed}")
+        if call.tool == ASK_PARTICIPANT and self._asks:
+            return self._question(call.arguments)
+        tool = self._tools.get(call.tool)
+        if tool is None:
+            return Examined()
+        problem = tool.problem(call.arguments)
+        if problem is not None:
+            return Examined(problem=problem)
+        return Examined(ruling=self._rules.ruling(call.tool, call.arguments, defaults_of(tool.schema)))
+
+    def _question(self, arguments: dict[str, JsonValue]) -> Examined:
+        try:
+            return Examined(question=question_of(arguments), manner=manner_of(arguments, self._asks_expire_in_s))
+        except InvalidInput as error:
+            return Examined(problem=str(error))
+
+
+def rules_of(approvals: Sequence[ApprovalRule], tools: Collection[ToolPort] | Iterable[ToolPort]) -> Rulebook:
+    """Return the rules for these tools; raises `ConfigurationError` for one that cannot work."""
+    known = list(tools)
+    for rule in approvals:
+        if not isinstance(rule, ApprovalRule):
+            raise ConfigurationError(
+                "Agent.approvals", f'{rule!r} is no rule; write ApprovalRule(then="ask", tool="refund")'
+            )
+    arguments = {tool.spec.name: _properties(tool.schema) for tool in known}
+    return Rulebook(approvals, [tool.spec for tool in known], arguments)
+
+
+def refuse_expiry(field: str, expires_in_s: float | None) -> None:
+    """Raise `ConfigurationError` for a time in which no question could be answered, or that no timer takes."""
+    least, most = asking_limits.EXPIRES_S_MIN, asking_limits.EXPIRES_S_MAX
+    if expires_in_s is not None and not least <= expires_in_s <= most:
+        raise ConfigurationError(field, f"{expires_in_s} is not {least:g} to {most:g} seconds; None waits for ever")
+
+
+def defaults_of(schema: ToolSchema) -> dict[str, JsonValue]:
+    """Return what stands in for arguments that a call leaves out."""
+    return {
+        name: each["default"]
+        for name, each in _properties(schema).items()
+        if isinstance(each, dict) and "default" in each
+    }
+
+
+def _properties(schema: ToolSchema) -> dict[str, JsonValue]:
+    properties = schema.parameters.get("properties")
+    return properties if isinstance(properties, dict) else {}

@@ -1,0 +1,164 @@
+"""Conditions over the arguments of a call: `amount > 100 and currency not in ["EUR", "USD"]`.
+
+A small language with Python's own grammar and meaning, and with nothing in it that could do anything: comparisons,
+membership, `and`, `or`, `not`, constants, lists of constants, and names of arguments, which may be looked into with a
+constant (`order["total"]`). It is parsed once, when the agent is made, against a list of what is allowed; everything
+else is refused there. It costs no more than its length, calls nothing, and has no arithmetic that could grow.
+
+A condition that cannot be evaluated (an argument that is not there, a text compared with a number) says so with
+`CannotTell`. What follows from that is not decided here, but it is never "as if it did not hold".
+"""
+
+import ast
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final
+
+from pydantic import JsonValue
+
+from perdure.core import asking_limits
+from perdure.core.errors import ConfigurationError, PerdureError
+
+_COMPARED: Final[dict[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
+    ast.Eq: lambda a, b: bool(a == b),
+    ast.NotEq: lambda a, b: bool(a != b),
+    ast.Lt: lambda a, b: bool(a < b),
+    ast.LtE: lambda a, b: bool(a <= b),
+    ast.Gt: lambda a, b: bool(a > b),
+    ast.GtE: lambda a, b: bool(a >= b),
+    ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+    ast.Is: lambda a, b: a is b,
+    ast.IsNot: lambda a, b: a is not b,
+}
+
+_LEAVES: Final = (ast.Name, ast.Constant)
+_IDENTITY: Final = (ast.Is, ast.IsNot)
+"""`is` asks for None, True or False; of other values it would ask where they are kept."""
+
+
+class CannotTell(PerdureError):
+    """A condition could not be evaluated for these arguments."""
+
+    code = "cannot_tell"
+
+
+class Condition:
+    """One condition, parsed.
+
+    Args:
+        text: As it is written.
+        field: What an error names.
+
+    Raises:
+        ConfigurationError: It is no condition of this language; names what is not allowed and what is.
+    """
+
+    def __init__(self, text: str, field: str) -> None:
+        self.text = text.strip()
+        self._field = field
+        if len(self.text) > asking_limits.CONDITION_CHARS_MAX:
+            raise self._refused(f"has {len(self.text)} characters, at most {asking_limits.CONDITION_CHARS_MAX}")
+        try:
+            self._tree = ast.parse(self.text, mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            where = f" at character {error.offset}" if isinstance(error, SyntaxError) and error.offset else ""
+            raise self._refused(f"is no expression{where}") from error
+        nodes = list(ast.walk(self._tree))
+        if len(nodes) > asking_limits.CONDITION_NODES_MAX:
+            raise self._refused("is too long to be checked by reading it; split it into several rules")
+        self._check(self._tree)
+        self.names = frozenset(node.id for node in nodes if isinstance(node, ast.Name))
+        """The arguments that it looks at."""
+
+    def refuse_unknown(self, known: Collection[str]) -> None:
+        """Raise `ConfigurationError` for a name that is none of these arguments."""
+        for name in sorted(self.names - set(known)):
+            raise self._refused(f"{name!r} is no argument of it; its arguments: {', '.join(sorted(known)) or 'none'}")
+
+    def holds(self, arguments: Mapping[str, JsonValue]) -> bool:
+        """Return whether it holds; raises `CannotTell` where that cannot be said."""
+        try:
+            return bool(_value(self._tree, arguments))
+        except (TypeError, LookupError, ValueError, RecursionError) as error:
+            raise CannotTell(f"{self.text!r} cannot be told: {type(error).__name__}: {error}") from error
+
+    def _check(self, node: ast.AST) -> None:
+        """Refuse what is not allowed, here and beneath."""
+        if isinstance(node, _LEAVES) or _is_negative(node):
+            self._check_leaf(node)
+            return
+        beneath: list[ast.expr]
+        match node:
+            case ast.BoolOp(values=beneath) | ast.List(elts=beneath) | ast.Tuple(elts=beneath) | ast.Set(elts=beneath):
+                pass
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                beneath = [operand]
+            case ast.Subscript(value=value, slice=ast.Constant(value=str() | int())):
+                beneath = [value]
+            case ast.Compare(left=left, ops=ops, comparators=rights):
+                beneath = [left, *rights]
+                if any(
+                    isinstance(op, _IDENTITY) and not _is_single(each) for op, each in zip(ops, rights, strict=True)
+                ):
+                    raise self._refused("`is` is for None, True and False; write == for values")
+            case _:
+                raise self._not_allowed(node)
+        for each in beneath:
+            self._check(each)
+
+    def _check_leaf(self, node: ast.AST) -> None:
+        if isinstance(node, ast.Constant) and not isinstance(node.value, bool | int | float | str | None):
+            raise self._not_allowed(node)
+
+    def _not_allowed(self, node: ast.AST) -> ConfigurationError:
+        return self._refused(
+            f"{ast.unparse(node)!r} is not allowed; use comparisons, in, and, or, not, constants, lists of constants "
+            "and the names of arguments"
+        )
+
+    def _refused(self, problem: str) -> ConfigurationError:
+        return ConfigurationError(self._field, f"{self.text[:80]!r}: {problem}")
+
+
+def _is_single(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, bool))
+
+
+def _is_negative(node: ast.AST) -> bool:
+    match node:
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=value)):
+            return type(value) in {int, float}
+        case _:
+            return False
+
+
+def _value(node: ast.AST, arguments: Mapping[str, JsonValue]) -> Any:
+    match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.Name(id=name):
+            if name not in arguments:
+                raise LookupError(f"there is no argument {name!r}")
+            return arguments[name]
+        case ast.Subscript(value=value, slice=ast.Constant(value=key)):
+            return _value(value, arguments)[key]
+        case ast.UnaryOp(op=op, operand=operand):
+            value = _value(operand, arguments)
+            return not value if isinstance(op, ast.Not) else -value
+        case ast.BoolOp(op=op, values=values):
+            each_holds = (_value(each, arguments) for each in values)
+            return all(each_holds) if isinstance(op, ast.And) else any(each_holds)
+        case ast.List(elts=elements) | ast.Tuple(elts=elements) | ast.Set(elts=elements):
+            return [_value(each, arguments) for each in elements]
+        case ast.Compare(left=left, ops=ops, comparators=comparators):
+            return _compared(_value(left, arguments), ops, [_value(each, arguments) for each in comparators])
+        case _:
+            raise ValueError(f"{type(node).__name__} was not checked")
+
+
+def _compared(left: Any, ops: list[ast.cmpop], rights: list[Any]) -> bool:
+    for op, right in zip(ops, rights, strict=True):
+        if not _COMPARED[type(op)](left, right):
+            return False
+        left = right
+    return True
