@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from perdure.cli.chaos.victims import children_of
-from perdure.core import limits
+from perdure.core import fleet_limits, limits
 from tests.retail.killing import kill
 from tests.retail.shop import wall_ms
 
 ROOT = Path(__file__).parents[2]
-END_WITHIN_S = limits.DRAIN_S + limits.WORKER_GRACE_S
+END_WITHIN_S = limits.DRAIN_S + fleet_limits.WORKER_GRACE_S
 LAST_WORDS_CHARS = 2000
 
 

@@ -31,7 +31,7 @@ from temporalio.client import Client
 
 from perdure.app.births import Child, Nursery, ending_of
 from perdure.app.roster import Roster, dead_of
-from perdure.core import limits
+from perdure.core import fleet_limits, limits
 from perdure.core.errors import ConfigurationError, Unavailable
 from perdure.temporal.deaths import Death, DeathReport
 from perdure.temporal.descriptors import close_owned, own
@@ -103,7 +103,7 @@ class Supervisor:
         self._client = client
         self._on_change = on_change
         calls = [_Place("calls") for _ in range(fleet.processes + 1)]
-        self._places = [*calls, *(_Place("quarantine") for _ in range(limits.QUARANTINE_PROCESSES))]
+        self._places = [*calls, *(_Place("quarantine") for _ in range(fleet_limits.QUARANTINE_PROCESSES))]
         self._nursery: Nursery | None = None
         self._opening = asyncio.Lock()
         self._starting = asyncio.Semaphore(STARTS_AT_ONCE)
@@ -176,7 +176,7 @@ class Supervisor:
                 if place.child is not None:
                     await self._ask(place.child)
             if self._keepers:
-                await asyncio.wait(self._keepers, timeout=self._fleet.drain_s + limits.WORKER_GRACE_S)
+                await asyncio.wait(self._keepers, timeout=self._fleet.drain_s + fleet_limits.WORKER_GRACE_S)
         finally:
             for keeper in self._keepers:
                 keeper.cancel()
@@ -203,7 +203,7 @@ class Supervisor:
         if not deaths or not self._fleet.reports:
             return True
         with contextlib.suppress(Unavailable, TimeoutError):
-            async with asyncio.timeout(limits.DEATH_LAST_WORD_S):
+            async with asyncio.timeout(fleet_limits.DEATH_LAST_WORD_S):
                 await DeathReport(self._client, self._fleet.queue, *deaths).go_through()
                 return True
         return False
@@ -242,18 +242,18 @@ class Supervisor:
             held = child.board.held()
             place.child = None
             await self._act_on(place, child, code, held)
-            quick = lived_s < limits.WORKER_STEADY_S and not held and not child.asked
+            quick = lived_s < fleet_limits.WORKER_STEADY_S and not held and not child.asked
             failures = failures + 1 if quick else 0
             if failures > 1:
                 await self._give_up_or_wait(failures, f"it {ending_of(code)}")
 
     async def _give_up_or_wait(self, failures: int, why: str) -> None:
-        if failures > limits.WORKER_RESTARTS_MAX:
+        if failures > fleet_limits.WORKER_RESTARTS_MAX:
             log = f"; see {self._fleet.log}" if self._fleet.log else ""
             raise Unavailable(f"the worker died {failures} times in a row, the last time because {why}{log}")
         delay_s = RESTART_DELAY_S * 2 ** min(failures - 1, 16)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(min(delay_s, limits.WORKER_RESTART_DELAY_MAX_S)):
+            async with asyncio.timeout(min(delay_s, fleet_limits.WORKER_RESTART_DELAY_MAX_S)):
                 await self._ending.wait()
 
     async def _fill(self, place: _Place) -> None:

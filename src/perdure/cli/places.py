@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 
 from perdure.app.settings import Settings
-from perdure.core import limits
+from perdure.core import fleet_limits
 from perdure.core.errors import ConfigurationError
 from perdure.core.ports import Store
 from perdure.store import open_store
@@ -34,7 +34,7 @@ def worker_log(settings: Settings) -> Path:
     """Return the file that workers' output goes to, 0600; a log that has grown long is put aside first."""
     path = data_folder(settings) / "worker.log"
     try:
-        if path.exists() and path.stat().st_size > limits.WORKER_LOG_BYTES_MAX:
+        if path.exists() and path.stat().st_size > fleet_limits.WORKER_LOG_BYTES_MAX:
             path.replace(path.with_suffix(".log.1"))
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
         os.fchmod(file, 0o600)

@@ -33,7 +33,7 @@ from perdure.cli.masking import mask_logs
 from perdure.cli.places import Origin, data_folder, remember, worker_log
 from perdure.cli.signals import Interrupted, first_of, until_signal
 from perdure.cli.temporal_watch import until_temporal_ends
-from perdure.core import door_limits, limits
+from perdure.core import door_limits, fleet_limits, limits
 from perdure.core.errors import ConfigurationError, Unavailable
 from perdure.temporal.connection import temporal_client
 
@@ -55,7 +55,10 @@ def serve(
     processes: Annotated[
         int,
         typer.Option(
-            min=1, max=limits.WORKER_PROCESSES_MAX, metavar="N", help="Worker processes; one more always stands by."
+            min=1,
+            max=fleet_limits.WORKER_PROCESSES_MAX,
+            metavar="N",
+            help="Worker processes; one more always stands by.",
         ),
     ] = 1,
     drain_s: Annotated[

@@ -21,7 +21,7 @@ from perdure.app.working import work
 from perdure.cli.places import Origin, data_folder, remember
 from perdure.cli.signals import Interrupted, first_of, until_signal
 from perdure.cli.temporal_watch import until_temporal_ends
-from perdure.core import limits
+from perdure.core import fleet_limits, limits
 from perdure.temporal.connection import temporal_client
 
 
@@ -30,7 +30,10 @@ def worker(
     processes: Annotated[
         int,
         typer.Option(
-            min=1, max=limits.WORKER_PROCESSES_MAX, metavar="N", help="Worker processes; one more always stands by."
+            min=1,
+            max=fleet_limits.WORKER_PROCESSES_MAX,
+            metavar="N",
+            help="Worker processes; one more always stands by.",
         ),
     ] = 1,
     drain_s: Annotated[

@@ -33,7 +33,7 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from perdure.core import limits
+from perdure.core import fleet_limits
 from perdure.core.errors import Unavailable
 from perdure.core.failure import Failure
 from perdure.temporal.failures import as_application_error
@@ -78,7 +78,7 @@ class DeathReport:
         self._client = client
         self._task_queue = task_queue
         self._deaths = {death.identity: death for death in deaths}
-        self._slots = asyncio.Semaphore(limits.DEATH_REQUESTS_AT_ONCE_MAX)
+        self._slots = asyncio.Semaphore(fleet_limits.DEATH_REQUESTS_AT_ONCE_MAX)
 
     async def at_once(self) -> Reported:
         """Fail the attempts of the tasks that the workers had in hand; without their notes, of all running ones.
@@ -97,7 +97,7 @@ class DeathReport:
     async def sweep(self) -> Reported:
         """Go through all running tasks, and again a little later; raises as `at_once` does."""
         await self.go_through()
-        await asyncio.sleep(limits.DEATH_SWEEP_AFTER_S)
+        await asyncio.sleep(fleet_limits.DEATH_SWEEP_AFTER_S)
         return await self.go_through()
 
     async def go_through(self) -> Reported:
@@ -182,7 +182,7 @@ class DeathReport:
         request = GetWorkflowExecutionHistoryReverseRequest(
             namespace=self._client.namespace,
             execution=WorkflowExecution(workflow_id=task_id, run_id=run_id),
-            maximum_page_size=limits.DEATH_HISTORY_EVENTS_MAX,
+            maximum_page_size=fleet_limits.DEATH_HISTORY_EVENTS_MAX,
         )
         page = await self._client.workflow_service.get_workflow_execution_history_reverse(request, timeout=_WITHIN)
         for event in page.history.events:
@@ -208,7 +208,7 @@ _TEXTS: dict[DeathKind, str] = {
     "worker_lost": "its worker died with its supervisor",
     "shutdown": "its worker ended",
 }
-_WITHIN = timedelta(seconds=limits.DEATH_REQUEST_TIMEOUT_S)
+_WITHIN = timedelta(seconds=fleet_limits.DEATH_REQUEST_TIMEOUT_S)
 _CANCEL_REQUESTED = PendingActivityState.PENDING_ACTIVITY_STATE_CANCEL_REQUESTED
 
 

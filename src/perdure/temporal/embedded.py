@@ -24,7 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from perdure.core import limits
+from perdure.core import fleet_limits
 from perdure.core.errors import EmbeddedTemporalError
 from perdure.temporal.embedded_binary import find_binary
 from perdure.temporal.embedded_launch import HOST, Launch, Ports
@@ -167,9 +167,9 @@ class EmbeddedTemporal:
                 self.given_up.set()
                 return
             self._publish()
-            lived = time.monotonic() - began_s >= limits.TEMPORAL_STEADY_S
+            lived = time.monotonic() - began_s >= fleet_limits.TEMPORAL_STEADY_S
             failures = await self._start_again(0 if lived else failures + 1)
-            if failures > limits.TEMPORAL_RESTARTS_MAX:
+            if failures > fleet_limits.TEMPORAL_RESTARTS_MAX:
                 self._lock.retract()
                 self.given_up.set()
                 return
@@ -180,9 +180,11 @@ class EmbeddedTemporal:
         A port may be taken for a moment: a connection of any process can get it as its own end, also one that tries
         to reach the server while it is not there.
         """
-        while failures <= limits.TEMPORAL_RESTARTS_MAX:
+        while failures <= fleet_limits.TEMPORAL_RESTARTS_MAX:
             if failures:
-                await asyncio.sleep(min(RESTART_DELAY_S * 2 ** (failures - 1), limits.TEMPORAL_RESTART_DELAY_MAX_S))
+                await asyncio.sleep(
+                    min(RESTART_DELAY_S * 2 ** (failures - 1), fleet_limits.TEMPORAL_RESTART_DELAY_MAX_S)
+                )
             try:
                 self._server = await self._launch.on(self._ports)
             except EmbeddedTemporalError as error:

@@ -16,13 +16,13 @@ from temporalio.client import Client
 from perdure.app.supervisor import Fleet, Supervisor, supervised
 from perdure.cli.chaos.case import Case
 from perdure.cli.chaos.victims import children_of, kill
-from perdure.core import limits
+from perdure.core import fleet_limits, limits
 from perdure.core.errors import ConfigurationError, Unavailable
 
 WRONG: Final = 2
 RESTART_AFTER_S: Final = 0.2
 STARTS_MAX: Final = 10
-END_WITHIN_S: Final = limits.DRAIN_S + limits.WORKER_GRACE_S
+END_WITHIN_S: Final = limits.DRAIN_S + fleet_limits.WORKER_GRACE_S
 TOLD_CHARS_MAX: Final = 500
 READY_WORDS: Final = b" are ready; their log is "
 """What `perdure run` says when its workers are up."""
