@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from perdure.app.supervisor import Change, Fleet, supervised
-from perdure.core.limits import DEATH_REQUEST_TIMEOUT_S, HEARTBEAT_TIMEOUT_S
+from perdure.core.fleet_limits import DEATH_REQUEST_TIMEOUT_S
+from perdure.core.limits import HEARTBEAT_TIMEOUT_S
 from perdure.temporal.connection import temporal_client
 from perdure.temporal.embedded import EmbeddedTemporal
 from perdure.temporal.settings import RemoteSettings
