@@ -160,9 +160,17 @@ async def test_the_guarded_refund(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert connection.execute("SELECT * FROM refunds").fetchall() == [("A-1001", 79.0)]
 
 
+def test_the_sources_of_tools() -> None:
+    program = ModuleType("shop")
+    exec(blocks("python")[2], program.__dict__)
+    agent = program.__dict__["agent"]
+    assert [source.name for source in agent.tools] == ["orders", "shipping"]
+    assert len(agent.models) == 2
+
+
 async def test_the_receipt_that_is_handed_over() -> None:
     program = ModuleType("receipts")
-    exec(blocks("python")[2], program.__dict__)
+    exec(blocks("python")[3], program.__dict__)
     call = Call(idempotency_key="t/1/0", attempt=1, task_id="t", tool="receipt")
     given, told = handed_over(await program.receipt.invoke({"order_id": "A-1001"}, call))
     assert given is not None
@@ -171,7 +179,7 @@ async def test_the_receipt_that_is_handed_over() -> None:
 
 @pytest.mark.slow
 def test_the_chaos_fixture(tmp_path: Path) -> None:
-    shop, test = blocks("python")[1], blocks("python")[3]
+    shop, test = blocks("python")[1], blocks("python")[4]
     (tmp_path / "shop.py").write_text(shop, encoding="utf-8")
     (tmp_path / "test_shop.py").write_text(test, encoding="utf-8")
     (tmp_path / "pytest.ini").write_text(
