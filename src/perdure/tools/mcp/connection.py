@@ -114,7 +114,7 @@ class Connection:
     def __init__(self, name: str, dial: Dial, within_s: float, masked: Callable[[str], str]) -> None:
         self.name = name
         self._dial = dial
-        self._within_s = within_s
+        self.within_s = within_s
         self._masked = masked
         self._live: Live | None = None
         self._holder: asyncio.Task[None] | None = None
@@ -153,11 +153,11 @@ class Connection:
         holder = asyncio.create_task(self._hold(opened), name=f"perdure: MCP server {self.name}")
         try:
             waits: list[asyncio.Future[Any]] = [opened, holder]
-            async with asyncio.timeout(self._within_s):
+            async with asyncio.timeout(self.within_s):
                 await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             self._live = opened.result() if opened.done() else None
         except TimeoutError as error:
-            raise Unavailable(f"the MCP server {self.name!r} did not answer within {self._within_s:g} s") from error
+            raise Unavailable(f"the MCP server {self.name!r} did not answer within {self.within_s:g} s") from error
         except FAILURES as error:
             cause = _first(error)
             if not (isinstance(cause, MCPError) and cause.code == CONNECTION_CLOSED):

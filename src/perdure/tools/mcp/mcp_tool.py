@@ -95,8 +95,10 @@ class McpTool:
 
         Raises `Unavailable` when the server does not answer.
         """
+        live = await self._connection.live()
         try:
-            tool = (await (await self._connection.live()).listed()).get(self._tool)
+            async with asyncio.timeout(self._connection.within_s):
+                tool = (await live.listed()).get(self._tool)
         except FAILURES as error:
             raise Unavailable(f"the MCP server {self._connection.name!r} {self._connection.told(error)}") from error
         name = self._spec.name
@@ -189,7 +191,8 @@ class McpTool:
         arguments: dict[str, Any] = {self._checking.parameter: call.idempotency_key}
         request = CallToolRequest(params=CallToolRequestParams(name=self._checking.tool, arguments=arguments))
         given = await _until_sent(lambda: exchanged(self._connection, request, _CHECKED))
-        return read_check(self._checking.tool, given)
+        found = read_check(self._checking.tool, given)
+        return found.model_copy(update={"result": self._environment.masked_json(found.result)})
 
 
 async def _until_sent(send: Callable[[], Awaitable[CallToolResult]]) -> CallToolResult:
