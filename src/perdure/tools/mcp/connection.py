@@ -13,6 +13,7 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
+from importlib.metadata import version
 from typing import Any, Final
 
 import httpx2
@@ -36,6 +37,7 @@ from perdure.core.errors import Unavailable
 from perdure.core.limits import PROBLEM_BYTES_MAX
 from perdure.core.mcp_limits import (
     MCP_CLOSE_S,
+    MCP_END_HEARD_S,
     MCP_PAGES_MAX,
     MCP_RESTART_DELAY_FIRST_S,
     MCP_RESTART_DELAY_MAX_S,
@@ -134,6 +136,21 @@ class Connection:
             await asyncio.sleep(self._delay_s())
             return await self._open()
 
+    async def listed(self) -> dict[str, Tool]:
+        """Return the server's tools as they are now, over a new connection where the old one is found to have ended.
+
+        Raises `Unavailable` when the server does not answer.
+        """
+        for last in (False, True):
+            live = await self.live()
+            try:
+                async with asyncio.timeout(self.within_s):
+                    return await live.listed()
+            except FAILURES as error:
+                if last or not await _found_ended(live, error):
+                    raise Unavailable(f"the MCP server {self.name!r} {self.told(error)}") from error
+        raise Unavailable(f"the MCP server {self.name!r} does not stay connected")
+
     def _delay_s(self) -> float:
         """How long to wait before the next start: nothing after a life that was long enough."""
         lived_s = asyncio.get_running_loop().time() - self._opened_at_s
@@ -204,7 +221,7 @@ class Connection:
         client = Client(
             self._dial(ended.set),
             cache=None,
-            client_info=Implementation(name="perdure", version="0"),
+            client_info=Implementation(name="perdure", version=version("perdure")),
             elicitation_callback=_not_now,
             message_handler=on_message,
             logging_callback=on_log,
@@ -235,6 +252,16 @@ class Connection:
         self._closed = True
         async with self._opening:
             await self._let_go()
+
+
+async def _found_ended(live: Live, error: BaseException) -> bool:
+    """Whether a connection has ended: one may learn it from a request before it hears of the end itself."""
+    cause = _first(error)
+    if isinstance(cause, MCPError) and cause.code == CONNECTION_CLOSED:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(MCP_END_HEARD_S):
+                await live.ended.wait()
+    return live.ended.is_set()
 
 
 def _first(error: BaseException) -> BaseException:

@@ -26,7 +26,7 @@ from perdure.tools.json_arguments import JsonArguments
 from perdure.tools.mcp import contents, questions
 from perdure.tools.mcp.checks import read_check
 from perdure.tools.mcp.claims import digest_of
-from perdure.tools.mcp.connection import FAILURES, Connection, Live
+from perdure.tools.mcp.connection import Connection, Live
 from perdure.tools.mcp.exchange import KEY, NotSent, Refused, exchanged
 from perdure.tools.mcp.questions import Answers
 
@@ -95,12 +95,7 @@ class McpTool:
 
         Raises `Unavailable` when the server does not answer.
         """
-        live = await self._connection.live()
-        try:
-            async with asyncio.timeout(self._connection.within_s):
-                tool = (await live.listed()).get(self._tool)
-        except FAILURES as error:
-            raise Unavailable(f"the MCP server {self._connection.name!r} {self._connection.told(error)}") from error
+        tool = (await self._connection.listed()).get(self._tool)
         name = self._spec.name
         if tool is None:
             return f"the MCP server {self._connection.name!r} has no tool {self._tool!r} any more; a new task knows"

@@ -50,7 +50,9 @@ class McpServer:
     environment when the server is opened.
 
     What a server claims of a tool (`readOnlyHint`, `idempotentHint`) gives its effect class where `rules` do not; what
-    it does not claim is `once`. The idempotency key travels in `_meta` as `perdure/idempotency-key`.
+    it does not claim is `once`. The idempotency key travels in `_meta` as `perdure/idempotency-key`. A rule's `check`
+    names a tool of the server that is called with a key alone and answers `{"happened": true, "result": …}`,
+    `{"happened": false, "final": true}` (it never will), or `{"happened": false}` (not so far).
 
     Args:
         name: What its tools' names begin with.
