@@ -17,8 +17,8 @@ from importlib.metadata import version
 from typing import Any, Final
 
 import httpx2
-from mcp.client.client import Client
-from mcp.client.session import ClientRequestContext, IncomingMessage
+from mcp.client.client import Client, ConnectMode
+from mcp.client.session import ClientRequestContext, ElicitationFnT, IncomingMessage
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
@@ -111,13 +111,27 @@ class Live:
 
 
 class Connection:
-    """The one connection of a process to a server named `name`; `close` ends it."""
+    """The one connection of a process to a server named `name`; `close` ends it.
 
-    def __init__(self, name: str, dial: Dial, within_s: float, masked: Callable[[str], str]) -> None:
+    `elicit` answers questions that an older server puts in the middle of a call; by default it says that nobody can.
+    `mode` is the SDK's: by default a server is asked which protocol it speaks.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        dial: Dial,
+        within_s: float,
+        masked: Callable[[str], str],
+        elicit: ElicitationFnT | None = None,
+        mode: ConnectMode = "auto",
+    ) -> None:
         self.name = name
         self._dial = dial
         self.within_s = within_s
         self._masked = masked
+        self._elicit = elicit or _not_now
+        self._mode = mode
         self._live: Live | None = None
         self._holder: asyncio.Task[None] | None = None
         self._opening = asyncio.Lock()
@@ -222,10 +236,11 @@ class Connection:
             self._dial(ended.set),
             cache=None,
             client_info=Implementation(name="perdure", version=version("perdure")),
-            elicitation_callback=_not_now,
+            elicitation_callback=self._elicit,
             message_handler=on_message,
             logging_callback=on_log,
             log_level="info",
+            mode=self._mode,
         )
         async with client:
             heard.append(Live(client, ended))
