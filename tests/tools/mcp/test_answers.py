@@ -15,6 +15,7 @@ from perdure.tools.mcp.checks import read_check
 from tests.tools.mcp.shop import WITHIN_S, Shop, call, named
 
 
+@pytest.mark.slow
 async def test_errors_before_a_call_say_that_it_did_not_begin_and_others_say_nothing(shop: Shop) -> None:
     async with shop.odd("codes").opened() as tools:
         fail = named(tools)["fail"]
@@ -26,6 +27,7 @@ async def test_errors_before_a_call_say_that_it_did_not_begin_and_others_say_not
                 await fail.invoke({"code": code}, call())
 
 
+@pytest.mark.slow
 async def test_a_tool_that_changes_while_it_is_connected_refuses_the_next_call(shop: Shop) -> None:
     async with shop.odd("changing").opened() as tools:
         grow = named(tools)["grow"]

@@ -15,6 +15,8 @@ from perdure import ClientCredentials, McpServer, ToolRules
 from perdure.core.errors import BegunError, ToolError, Unavailable
 from tests.tools.mcp.shop import SERVER, Shop, call, named, until
 
+pytestmark = pytest.mark.slow
+
 
 def free_port() -> int:
     with socket.socket() as taken:

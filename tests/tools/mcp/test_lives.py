@@ -9,6 +9,8 @@ import pytest
 from perdure.core.errors import BegunError, ToolError, Unavailable
 from tests.tools.mcp.shop import Shop, call, is_alive, named, until
 
+pytestmark = pytest.mark.slow
+
 WORKER = """
 import asyncio, sys
 from pathlib import Path
@@ -33,7 +35,6 @@ async def test_it_ends_with_its_tools_and_with_what_it_started(shop: Shop) -> No
     assert not any(map(is_alive, shop.pids))
 
 
-@pytest.mark.slow
 async def test_it_ends_when_its_worker_is_killed_also_in_the_middle_of_a_call(shop: Shop) -> None:
     shop.be("hold-before")
     worker = await asyncio.create_subprocess_exec(

@@ -330,5 +330,6 @@ async def _ended(task: "asyncio.Task[None]") -> None:
     """Tell a task of ours to end, and wait until it has."""
     task.cancel()
     await asyncio.wait({task})
-    if not task.cancelled():
-        task.exception()
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
+        _log.error("%s has ended by a defect", task.get_name(), exc_info=error)
