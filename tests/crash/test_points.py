@@ -23,6 +23,7 @@ TWICE = {
 """Two deaths of one call: points that only a first death leads to."""
 
 ELSEWHERE = {
+    "tool.asked",
     "tool.checked",
     "tool.key_closed",
     "store.committed",
@@ -31,7 +32,8 @@ ELSEWHERE = {
     *(point for point in POINTS if point.startswith(("send.", "push.", "help."))),
 }
 """Points that no first death reaches, one that is no task's own (`test_commits.py`), those that need somebody who stops
-or thinks again (`tests/races`), a server's (`tests/a2a`), and those of questions (`test_asking.py`)."""
+or thinks again (`tests/races`), a server's (`tests/a2a`), and those of questions (`test_asking.py`,
+`tools/mcp/test_killed_workers.py`)."""
 
 ONCE = dict.fromkeys((point for point in POINTS if point not in ELSEWHERE), CLASSES)
 
