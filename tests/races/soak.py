@@ -10,6 +10,7 @@ import contextlib
 import os
 import random
 import signal
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,6 +46,8 @@ class Soak:
     sent: dict[str, list[str]] = field(default_factory=dict)
     quiet: dict[str, float] = field(default_factory=dict)
     killed: list[str] = field(default_factory=list)
+    rested: defaultdict[str, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
+    """Of each task: its follower has seen the end of the run that the last message came into."""
 
     async def run(self, for_s: float) -> None:
         """Begin all tasks, let clients and deaths at them, and bring every task to its rest."""
@@ -58,7 +61,7 @@ class Soak:
                     group.create_task(self._client(number, over_s))
             await asyncio.gather(*(self._asked("send", task, f"{task}.{LAST}", "queue") for task in self.tasks))
             async with asyncio.timeout(SETTLED_S):
-                await asyncio.gather(*(self._answered(task) for task in self.tasks))
+                await asyncio.gather(*(self.rested[task].wait() for task in self.tasks))
                 for follower in followers:
                     follower.cancel()
 
@@ -125,12 +128,15 @@ class Soak:
     # --- who follows, and answers -------------------------------------------------------------------------------
 
     async def _follow(self, task: str) -> None:
-        """Note every event of a task, and answer its questions, two at a time."""
-        dice, answering = random.Random(f"{self.seed} {task}"), set[asyncio.Task[None]]()
+        """Note every event of a task up to the end of its last run, and answer its questions, two at a time."""
+        dice, answering, last = random.Random(f"{self.seed} {task}"), set[asyncio.Task[None]](), False
         while await self.app.store.task(task) is None:  # noqa: ASYNC110 - another process writes it
             await asyncio.sleep(PAUSE_S[0])
         async for event in self.app.task(task).events():
             self.clients.note(op="event", task=task, number=event.number, kind=event.kind, run=event.run)
+            last = last or (event.kind == "message.promoted" and event.data["message_id"] == f"{task}.{LAST}")
+            if last and event.kind == "run.ended":
+                self.rested[task].set()
             if event.kind == "help.requested":
                 for who in ("one", "two"):
                     text = f"{who} says so to {event.help_id}"
@@ -152,15 +158,6 @@ class Soak:
                 continue
             break
         self.clients.note(op="answer", task=task, help=help_id, text=text, outcome=outcome, sent=sent, acked=now_s())
-
-    async def _answered(self, task: str) -> None:
-        """Wait until the last message was promoted and its run has ended."""
-        promoted = False
-        async for event in self.app.task(task).events():
-            last = event.data.get("message_id") == f"{task}.{LAST}"
-            promoted = promoted or (last and event.kind == "message.promoted")
-            if promoted and event.kind == "run.ended":
-                return
 
     # --- deaths -------------------------------------------------------------------------------------------------
 
