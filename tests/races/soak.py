@@ -98,20 +98,19 @@ class Soak:
 
     async def _asked(self, op: str, task: str, name: str, lane: Lane | str, number: int = 0) -> None:
         """Ask until it is acknowledged or refused, and note it. A withdrawal whose answer was lost stays unknown."""
-        door, sent, lost = self.doors[number % len(self.doors)], now_s(), False
+        door, sent, lost, why = self.doors[number % len(self.doors)], now_s(), False, ""
         while True:
             try:
                 await self._ask(door, op, task, name, lane)
                 outcome = "ok"
-            except Refused:
-                outcome = "unknown" if lost else "refused"
+            except Refused as refused:
+                outcome, why = "unknown" if lost else "refused", str(refused)
             except Unknown:
                 lost = True
                 continue
             break
-        self.clients.note(
-            client=number, op=op, task=task, name=name, lane=lane, outcome=outcome, sent=sent, acked=now_s()
-        )
+        answered = {"outcome": outcome, "why": why, "sent": sent, "acked": now_s()}
+        self.clients.note(client=number, op=op, task=task, name=name, lane=lane, **answered)
 
     @staticmethod
     async def _ask(door: Door, op: str, task: str, name: str, lane: Lane | str) -> None:
