@@ -4,6 +4,8 @@ import pytest
 
 from perdure import tool
 from perdure.a2a import extension
+from perdure.a2a.errors import RETRY_AFTER_S
+from perdure.temporal import tasks as client_side
 from perdure.testing import call, say
 from tests.a2a.desk import Json, sending
 from tests.a2a.doors import door, entry, key_of
@@ -106,6 +108,21 @@ async def test_another_ones_task_is_not_there_and_who_shows_nothing_does_not_com
                 with pytest.raises(Refused, match=reason):
                     await ask(name, key, id=task["id"], messageId="m-1")
         assert (await ask(extension.STOP, alice, id=task["id"]))["stopped"] is True
+
+
+@pytest.mark.parametrize("binding", BINDINGS)
+async def test_without_a_worker_it_is_said_when_to_come_back(
+    bench: Bench, binding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_side, "ANSWER_WITHIN_S", 0.3)
+    async with bench.app(bench.agent(), worker=False) as app, asking(app, binding) as ask:
+        task = await send(ask, "go", "m-1")
+        with pytest.raises(Refused, match="SERVICE_UNAVAILABLE"):
+            await ask(extension.STOP, id=task["id"])
+        assert (await ask(extension.INBOX, id=task["id"])).get("messages", []) == []  # nothing took it up yet
+        if binding == "http":
+            answer = await ask.http.post(f"/tasks/{task['id']}:stop")
+            assert (answer.status_code, int(answer.headers["Retry-After"])) == (503, RETRY_AFTER_S)
 
 
 async def test_the_card_names_the_operations(bench: Bench) -> None:

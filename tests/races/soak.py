@@ -10,6 +10,7 @@ import contextlib
 import os
 import random
 import signal
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,6 +46,8 @@ class Soak:
     sent: dict[str, list[str]] = field(default_factory=dict)
     quiet: dict[str, float] = field(default_factory=dict)
     killed: list[str] = field(default_factory=list)
+    rested: defaultdict[str, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
+    """Of each task: its follower has seen the end of the run that the last message came into."""
 
     async def run(self, for_s: float) -> None:
         """Begin all tasks, let clients and deaths at them, and bring every task to its rest."""
@@ -58,7 +61,7 @@ class Soak:
                     group.create_task(self._client(number, over_s))
             await asyncio.gather(*(self._asked("send", task, f"{task}.{LAST}", "queue") for task in self.tasks))
             async with asyncio.timeout(SETTLED_S):
-                await asyncio.gather(*(self._answered(task) for task in self.tasks))
+                await asyncio.gather(*(self.rested[task].wait() for task in self.tasks))
                 for follower in followers:
                     follower.cancel()
 
@@ -95,20 +98,19 @@ class Soak:
 
     async def _asked(self, op: str, task: str, name: str, lane: Lane | str, number: int = 0) -> None:
         """Ask until it is acknowledged or refused, and note it. A withdrawal whose answer was lost stays unknown."""
-        door, sent, lost = self.doors[number % len(self.doors)], now_s(), False
+        door, sent, lost, why = self.doors[number % len(self.doors)], now_s(), False, ""
         while True:
             try:
                 await self._ask(door, op, task, name, lane)
                 outcome = "ok"
-            except Refused:
-                outcome = "unknown" if lost else "refused"
+            except Refused as refused:
+                outcome, why = "unknown" if lost else "refused", str(refused)
             except Unknown:
                 lost = True
                 continue
             break
-        self.clients.note(
-            client=number, op=op, task=task, name=name, lane=lane, outcome=outcome, sent=sent, acked=now_s()
-        )
+        answered = {"outcome": outcome, "why": why, "sent": sent, "acked": now_s()}
+        self.clients.note(client=number, op=op, task=task, name=name, lane=lane, **answered)
 
     @staticmethod
     async def _ask(door: Door, op: str, task: str, name: str, lane: Lane | str) -> None:
@@ -125,12 +127,15 @@ class Soak:
     # --- who follows, and answers -------------------------------------------------------------------------------
 
     async def _follow(self, task: str) -> None:
-        """Note every event of a task, and answer its questions, two at a time."""
-        dice, answering = random.Random(f"{self.seed} {task}"), set[asyncio.Task[None]]()
+        """Note every event of a task up to the end of its last run, and answer its questions, two at a time."""
+        dice, answering, last = random.Random(f"{self.seed} {task}"), set[asyncio.Task[None]](), False
         while await self.app.store.task(task) is None:  # noqa: ASYNC110 - another process writes it
             await asyncio.sleep(PAUSE_S[0])
         async for event in self.app.task(task).events():
             self.clients.note(op="event", task=task, number=event.number, kind=event.kind, run=event.run)
+            last = last or (event.kind == "message.promoted" and event.data["message_id"] == f"{task}.{LAST}")
+            if last and event.kind == "run.ended":
+                self.rested[task].set()
             if event.kind == "help.requested":
                 for who in ("one", "two"):
                     text = f"{who} says so to {event.help_id}"
@@ -152,15 +157,6 @@ class Soak:
                 continue
             break
         self.clients.note(op="answer", task=task, help=help_id, text=text, outcome=outcome, sent=sent, acked=now_s())
-
-    async def _answered(self, task: str) -> None:
-        """Wait until the last message was promoted and its run has ended."""
-        promoted = False
-        async for event in self.app.task(task).events():
-            last = event.data.get("message_id") == f"{task}.{LAST}"
-            promoted = promoted or (last and event.kind == "message.promoted")
-            if promoted and event.kind == "run.ended":
-                return
 
     # --- deaths -------------------------------------------------------------------------------------------------
 

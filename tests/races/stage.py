@@ -231,11 +231,13 @@ class Race:
             while (state := await self.state()).run is not None or state.inbox:  # noqa: ASYNC110 - of another process
                 await asyncio.sleep(PAUSE_S)
 
-    async def parked(self) -> list[str]:
-        """Return the parked messages by name; none of the task's runs is open then."""
+    async def parks(self, *names: str) -> None:
+        """See that these messages are parked, in this order, and that nothing else waits or runs."""
         state = await self.state()
-        assert state.run is None, "a run is open"
-        return [self._name(p.message_id) for p in state.inbox if not state.runnable(p)]
+        waiting = [self._name(p.message_id) for p in state.inbox]
+        parked = [self._name(p.message_id) for p in state.inbox if not state.runnable(p)]
+        whole = state.run is None and waiting == parked == list(names)
+        assert whole, f"instead of being parked, of {names} wait {waiting}; parked are {parked}; the run is {state.run}"
 
     async def log(self) -> list[StoredEvent]:
         """Return the log as the store has it, as soon as that is all that the workflow has now."""

@@ -35,7 +35,7 @@ ROUNDS = 5 if os.environ.get("PERDURE_TEST_FULL") == "1" else 1
 End = Literal["in_order", "at_once"]
 
 
-@pytest.mark.parametrize("end", ["in_order", "at_once"])
+@pytest.mark.parametrize("end", ["in_order", pytest.param("at_once", marks=pytest.mark.full)])
 @pytest.mark.parametrize("round_", range(ROUNDS))
 async def test_a20_the_machine_goes_down_and_boots(data: DataFolder, end: End, round_: int) -> None:
     await down_and_up(data, end, round_, {})

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 FULL = os.environ.get("PERDURE_TEST_FULL") == "1"
 TASKS = 30 if FULL else 8
-FOR_S = 300.0 if FULL else 20.0
+FOR_S = float(os.environ.get("PERDURE_TEST_SOAK_S", "300" if FULL else "20"))
 SEEDS = (1, 2, 3) if FULL else (1,)
 REFERENCE = "tests.races.soaking:agent"
 SERVER_SHARE, TEMPORAL_SHARE = 0.2, 0.1

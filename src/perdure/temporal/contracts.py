@@ -25,15 +25,11 @@ ROLLING = "rolling"
 
 
 class Carried(Frozen):
-    """What continue-as-new hands over: the state, and the rows that no write has confirmed.
-
-    `operated` are the latest answers to operations that came by signal: who asked may not have fetched them yet.
-    """
+    """What continue-as-new hands over: the state, and the rows that no write has confirmed."""
 
     state: TaskState
     rows: tuple[LogEvent, ...] = ()
     confirmed: int = 0
-    operated: tuple["Operated", ...] = ()
 
 
 class TaskStart(Frozen):
@@ -136,20 +132,9 @@ class Operation(Frozen):
 
 
 class OperateRequest(Frozen):
-    """Operations, carried out in order; answered by an `InboxReply` with a receipt each.
-
-    One update carries a batch of any kinds. `request_id` names it where it comes by signal, to ask for the answer.
-    """
+    """Operations of any kinds, carried out in order; answered by an `InboxReply` with a receipt each."""
 
     operations: tuple[Operation, ...] = Field(min_length=1)
-    request_id: str = ""
-
-
-class Operated(Frozen):
-    """The answer to operations that came by signal; none (yet) for a request that is not known."""
-
-    request_id: str
-    reply: InboxReply | None = None
 
 
 class Recorded(Frozen):

@@ -4,8 +4,10 @@ One update carries a batch of any kinds, and each operation has a receipt of its
 so and takes nothing else with it. A receipt without a problem holds, whatever is killed afterwards: a message has its
 row in the store (R3), a stop its fence (P9); the others stand in Temporal's history by the update itself.
 
-Temporal takes two thousand updates in one history. A task that cannot continue as new, because a tool of it has run for
-hours, gets its operations by signal after that, and who asked fetches the answer with a query.
+A task whose tool runs for hours cannot continue as new meanwhile, and its history must stay short enough to be replayed
+elsewhere. So it takes in a bounded number of single operations in one step (some hundred; a batch counts as one), and
+refuses more before anything of it is recorded. That is long before Temporal's own limits, and never keeps out what
+leads out of there.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,9 +19,8 @@ from perdure.core import events, limits
 from perdure.core.errors import Diverged, InvalidInput, PerdureError, Unavailable
 from perdure.core.ports import Admission
 from perdure.temporal.admissible import message_digest, refuse_unstorable
-from perdure.temporal.contracts import InboxItem, InboxReply, Operated, OperateRequest, Operation, Receipt
+from perdure.temporal.contracts import InboxItem, InboxReply, Operation, Receipt
 from perdure.temporal.flights import now_ms
-from perdure.temporal.waiting import within
 from perdure.temporal.writer import Writer
 
 
@@ -31,12 +32,10 @@ class Operations:
         take: Callable[[InboxItem], int],
         apply: Callable[[events.Event], None],
         writer: Writer,
-        known: Sequence[Operated] = (),
     ) -> None:
         self._take = take
         self._apply = apply
         self._writer = writer
-        self._operated = {each.request_id: each for each in known}
 
     # --- messages -----------------------------------------------------------------------------------------------
 
@@ -80,8 +79,7 @@ class Operations:
         def is_durable() -> bool:
             return self._writer.stored(stored) and (fence is None or self._writer.fenced >= fence)
 
-        if not is_durable():
-            await within(lambda: is_durable() or self._writer.parked, limits.ACKNOWLEDGE_WITHIN_S)
+        await self._until(is_durable)
         found = [self._as_it_stands(o, r, fence) for o, r in zip(operations, receipts, strict=True)]
         await self._shown([r.number for r in found if r.number is not None and r.message_id in changed])
         return InboxReply(receipts=tuple(found))
@@ -91,8 +89,6 @@ class Operations:
             return await self.receive(asked.message)
         name, before = asked.steer or asked.withdraw or "", self._writer.state.last_number
         try:
-            if name:
-                refuse_overfull(self._writer.state.task_id)
             self._apply(_event(asked))
         except PerdureError as error:
             return Receipt(message_id=name, code=error.code, problem=str(error))
@@ -115,31 +111,39 @@ class Operations:
             code, problem = Diverged.code, disagreement(what, self._writer.diverged)
         return Receipt(message_id=receipt.message_id, code=code, problem=problem)
 
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        """Wait until it holds, for ACKNOWLEDGE_WITHIN_S or until the store refuses.
+
+        Without a timer, which would cost every operation two events of the history: a write that does not end is timed
+        out by then, and its failure brings the workflow here.
+        """
+        until_s = workflow.time() + limits.ACKNOWLEDGE_WITHIN_S
+        await workflow.wait_condition(lambda: holds() or self._writer.parked or workflow.time() >= until_s)
+
     async def _shown(self, numbers: Sequence[int]) -> None:
-        """Wait for a moment until these rows, of what changed the inbox, can be read by whoever asked."""
-        outbox = self._writer.outbox
-        if not outbox.written(numbers):
-            await within(lambda: outbox.written(numbers) or self._writer.degraded, limits.SHOWN_WITHIN_S)
+        """Wait until these rows, of what changed the inbox, can be read by whoever asked.
 
-    # --- by signal ----------------------------------------------------------------------------------------------
+        Not for a store that fails, and not for a row that rides with a model call: it is written when that begins, and
+        confirmed only when it ends.
+        """
+        outbox, writer = self._writer.outbox, self._writer
+        await self._until(
+            lambda: outbox.written(numbers) or writer.degraded or (outbox.carried(numbers) and not writer.writing)
+        )
 
-    async def carry_out_unasked(self, request: OperateRequest) -> None:
-        """Carry out what came by signal, and keep the answer until it was fetched: the latest ones."""
-        if request.request_id in self._operated:
-            return
-        reply = await self.carry_out(request.operations)
-        self._operated[request.request_id] = Operated(request_id=request.request_id, reply=reply)
-        while len(self._operated) > limits.OPERATIONS_ANSWERED_MAX:
-            del self._operated[next(iter(self._operated))]
+    def refuse_overfull(self, operations: Sequence[Operation]) -> None:
+        """Raise where the history has no room and none of these leads out of there (a stop, a cancel, an answer).
 
-    def operated(self, request_id: str) -> Operated:
-        """Return the answer to what came by signal under this id, if there is one."""
-        return self._operated.get(request_id, Operated(request_id=request_id))
-
-    @property
-    def latest(self) -> tuple[Operated, ...]:
-        """The answers that are kept, for the history that follows."""
-        return tuple(self._operated.values())
+        A message that is known already is told so, full or not (P1).
+        """
+        state = self._writer.state
+        known = {seen_id for seen_id, _, _ in state.seen} | {pending.message_id for pending in state.inbox}
+        for each in operations:
+            if each.stop or each.cancel or each.answer:
+                return
+            if each.message is not None and each.message.message.message_id in known:
+                return
+        refuse_overfull(state.task_id)
 
 
 def _event(asked: Operation) -> events.Event:

@@ -73,6 +73,10 @@ class Outbox:
         """Whether these rows are in the store, whatever waits before them."""
         return not any(number in self._rows for number in numbers)
 
+    def carried(self, numbers: Iterable[int]) -> bool:
+        """Whether each of these rows is in the store or on its way there."""
+        return not any(number in self._rows and not self._carriers[number] for number in numbers)
+
     @property
     def fits(self) -> bool:
         """Whether one carrier can take all that is unconfirmed."""

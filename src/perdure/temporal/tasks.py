@@ -1,7 +1,6 @@
 """A client's side of tasks: starts and updates, with Temporal's errors turned into ours."""
 
 import asyncio
-import secrets
 import time
 from datetime import timedelta
 from typing import TypeVar, cast
@@ -37,7 +36,6 @@ from perdure.temporal.contracts import (
     InboxItem,
     InboxReply,
     Monitor,
-    Operated,
     OperateRequest,
     Operation,
     Receipt,
@@ -100,15 +98,8 @@ class TaskClient:
         return None
 
     async def operate(self, task_id: str, operations: tuple[Operation, ...]) -> tuple[Receipt, ...]:
-        """Ask for operations in one request; one receipt each, in order, refusals among them.
-
-        Where Temporal takes no more updates in this history they go by signal, and the answer is fetched.
-        """
-        request = OperateRequest(operations=operations, request_id=secrets.token_hex(8))
-        try:
-            reply = await self._update(task_id, "operate", request, InboxReply)
-        except _UpdatesUsedUp:
-            reply = await self._by_signal(task_id, request)
+        """Ask for operations in one request; one receipt each, in order, refusals among them."""
+        reply = await self._update(task_id, "operate", OperateRequest(operations=operations), InboxReply)
         return reply.receipts
 
     async def send(self, task_id: str, item: InboxItem) -> Receipt:
@@ -133,11 +124,11 @@ class TaskClient:
 
     async def state(self, task_id: str) -> TaskState:
         """Return the task's state from its workflow; needs a live worker."""
-        return await self._query(task_id, "task", None, TaskState)
+        return await self._query(task_id, "task", TaskState)
 
     async def monitor(self, task_id: str) -> Monitor:
         """Return what the task's workflow has under way; needs a live worker."""
-        return await self._query(task_id, "monitor", None, Monitor)
+        return await self._query(task_id, "monitor", Monitor)
 
     async def returned(self, task_id: str, within_s: float) -> bool:
         """Wait until the workflow of a task that has ended has returned; False when it has not in time.
@@ -173,39 +164,17 @@ class TaskClient:
         except WorkflowUpdateFailedError as error:
             raise refused(task_id, error) from error
         except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
-            raise _no_worker(task_id) from error
-        except RPCError as error:
-            if _used_up(error):
-                raise _UpdatesUsedUp from error
-            raise _translated(task_id, error) from error
-
-    async def _by_signal(self, task_id: str, request: OperateRequest) -> InboxReply:
-        """Ask by signal, which Temporal counts apart, and fetch the answer."""
-        try:
-            async with asyncio.timeout(ANSWER_WITHIN_S):
-                await self._client.get_workflow_handle(task_id).signal("operate", request)
-                while True:
-                    found = await self._query(task_id, "operated", request.request_id, Operated)
-                    if found.reply is not None:
-                        return found.reply
-                    await asyncio.sleep(ASK_AGAIN_S)
-        except TimeoutError as error:
-            raise _no_worker(task_id) from error
+            raise Unavailable(f"no worker answered for task {task_id}; start one with `perdure worker`") from error
         except RPCError as error:
             raise _translated(task_id, error) from error
 
-    async def _query(self, task_id: str, name: str, argument: str | None, result: type[ResultT]) -> ResultT:
+    async def _query(self, task_id: str, name: str, result: type[ResultT]) -> ResultT:
         handle = self._client.get_workflow_handle(task_id)
         within = timedelta(seconds=ANSWER_WITHIN_S)
-        args = [] if argument is None else [argument]
         try:
-            return cast(ResultT, await handle.query(name, args=args, result_type=result, rpc_timeout=within))
+            return cast(ResultT, await handle.query(name, result_type=result, rpc_timeout=within))
         except RPCError as error:
             raise _translated(task_id, error) from error
-
-
-class _UpdatesUsedUp(Exception):
-    """Temporal takes no more updates in the present history of this task."""
 
 
 def answering(help_id: str, text: str, by: str = "") -> Operation:
@@ -265,15 +234,6 @@ def _is_rolling(error: WorkflowUpdateFailedError) -> bool:
     """Whether a task refused only because it was continuing in a new run."""
     cause = error.cause
     return isinstance(cause, ApplicationError) and ROLLING in cause.details
-
-
-def _used_up(error: RPCError) -> bool:
-    """Whether the history has had as many updates as Temporal takes in one."""
-    return "total number of distinct updates" in error.message
-
-
-def _no_worker(task_id: str) -> Unavailable:
-    return Unavailable(f"no worker answered for task {task_id}; start one with `perdure worker`")
 
 
 def _translated(task_id: str, error: RPCError) -> PerdureError:

@@ -28,7 +28,7 @@ from perdure.core.commands import (
     StoreMessage,
     Wait,
 )
-from perdure.core.errors import Diverged, InvalidInput, PerdureError
+from perdure.core.errors import Diverged, InvalidInput, PerdureError, Unavailable
 from perdure.core.log import LogEvent, TaskHeader
 from perdure.core.machine import new_task, outstanding, refuse_admission, resend, step
 from perdure.core.state import TaskState
@@ -42,7 +42,6 @@ from perdure.temporal.contracts import (
     InboxReply,
     InboxRequest,
     Monitor,
-    Operated,
     OperateRequest,
     Recorded,
     TaskOutcome,
@@ -87,8 +86,7 @@ class TaskWorkflow:
         )
         self._writer = Writer(header, self._state, carried, self._apply, hold=self._about_to_launch)
         self._flights = Flights(start.agent.agent_id, start.task_id, self._writer.outbox, self._apply)
-        known = carried.operated if carried else ()
-        self._operations = Operations(self._take, self._apply, self._writer, known)
+        self._operations = Operations(self._take, self._apply, self._writer)
         if carried is not None:
             self._todo.extend(outstanding(self._state))
             return
@@ -226,12 +224,7 @@ class TaskWorkflow:
             self._rolling = False
         if self._rolls and not self._is_broken(writer):
             outbox = self._writer.outbox
-            carried = Carried(
-                state=self._state,
-                rows=outbox.unconfirmed(),
-                confirmed=outbox.confirmed,
-                operated=self._operations.latest,
-            )
+            carried = Carried(state=self._state, rows=outbox.unconfirmed(), confirmed=outbox.confirmed)
             workflow.continue_as_new(self._start.model_copy(update={"messages": (), "carried": carried}))
 
     def _can_hand_over(self) -> bool:
@@ -258,19 +251,13 @@ class TaskWorkflow:
         self._begin_update()
         return await self._operations.carry_out(request.operations)
 
-    @workflow.signal(name="operate")
-    async def on_operate(self, request: OperateRequest) -> None:
-        """Carry out operations of whoever may send no more updates; `operated` tells what became of them.
-
-        A signal cannot be refused, so this also works while the task continues in a new run, which waits for it.
-        """
-        self._writer.try_again()
-        await self._operations.carry_out_unasked(request)
-
-    @workflow.query
-    def operated(self, request_id: str) -> Operated:
-        """Return what became of operations that came by signal."""
-        return self._operations.operated(request_id)
+    @operate.validator
+    def refuse_without_a_trace(self, request: OperateRequest) -> None:
+        """Refuse before Temporal records it, where the history has no room for what is asked."""
+        try:
+            self._operations.refuse_overfull(request.operations)
+        except Unavailable as error:
+            raise refusal(error) from error
 
     def _take(self, item: InboxItem) -> int:
         """Admit the message, or let it answer the question that is open; a resend changes nothing (P1)."""

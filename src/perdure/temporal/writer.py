@@ -110,6 +110,11 @@ class Writer:
         return not (self._kept or self.fence_owed or self._persist_owed or self._writing)
 
     @property
+    def writing(self) -> bool:
+        """Whether a write of its own is under way."""
+        return self._writing
+
+    @property
     def idle(self) -> bool:
         """Whether nothing at all is owed."""
         return self.owes_only_rows and not self.outbox.unconfirmed()
