@@ -72,6 +72,12 @@ REQUIREMENTS: dict[str, Requirement] = {
     "P3": Requirement(
         "No repeated effect: a call not safe to repeat is begun once, or again after its check closed the key.",
         (
+            "core/test_asking.py::test_p3_only_the_answer_to_what_stands_as_asked_begins",
+            "core/test_asking.py::test_p3_the_answer_goes_on_under_the_same_key",
+            "store/test_asked.py::test_p3_the_next_attempt_begins_only_as_the_answer",
+            "store/test_asked.py::test_p3_what_stands_already_wins_over_a_question",
+            "tools/mcp/test_killed_workers.py::test_p3_a_worker_killed_in_a_call_has_no_second_effect",
+            "tools/mcp/test_tasks.py::test_p3_a_server_killed_in_a_call_has_no_second_effect",
             "outage/test_everything_killed.py::test_the_next_start_finishes_what_was_left",
             "outage/test_temporal_killed.py::test_nothing_acknowledged_is_lost_when_the_server_is_killed_ten_times",
             "core/test_rules_calls.py::test_p3_a_closed_key_is_followed_by_the_next",
@@ -85,7 +91,10 @@ REQUIREMENTS: dict[str, Requirement] = {
             "store/test_processes.py::test_of_two_processes_exactly_one_begins_a_once_call",
             "tools/test_outcomes.py::test_p3_every_outcome_at_every_moment",
             "tools/http/test_crashes.py::test_p3_a_worker_killed_around_a_request_makes_no_second_effect",
+            "tools/http/test_properties.py::test_p3_no_answer_lets_a_call_that_may_have_happened_be_made_again",
             "demo/test_orders_killed.py::test_p3_an_orders_server_killed_around_a_call_makes_no_second_effect",
+            "public_servers/test_public_servers.py"
+            "::test_p3_three_public_servers_from_one_file_make_no_second_effect_through_crashes",
             "demo/test_orders_killed.py::test_p3_a_worker_killed_around_a_call_to_a_server_makes_no_second_effect",
             "tools/http/test_crashes.py::test_p3_a_worker_killed_while_it_waits_for_an_answer_makes_no_second_effect",
             "tools/test_once.py::test_p3_a_request_that_comes_after_its_key_was_closed_changes_nothing",
@@ -108,6 +117,10 @@ REQUIREMENTS: dict[str, Requirement] = {
     "P4": Requirement(
         "No guessed effect: what cannot be known is asked of the tool's check, else said to be unknown.",
         (
+            "core/test_asking.py::test_p4_what_asked_and_never_went_on_did_not_happen",
+            "store/test_asked.py::test_p4_one_that_was_never_answered_is_closed_as_not_begun",
+            "tools/mcp/test_tasks.py::test_an_error_result_of_a_once_call_is_in_doubt_unless_its_word_is_taken",
+            "tools/mcp/test_answers.py::test_errors_before_a_call_say_that_it_did_not_begin_and_others_say_nothing",
             "outage/test_everything_killed.py::test_the_next_start_finishes_what_was_left",
             "tools/test_broken_store.py::test_p4_a_store_that_comes_back_soon_keeps_what_is_known",
             "core/test_rules_calls.py::test_p4_a_call_that_only_reads_and_fails_is_an_error",
@@ -213,6 +226,9 @@ REQUIREMENTS: dict[str, Requirement] = {
     "P8": Requirement(
         "Quiet waiting: a task that waits for a person uses no worker, no activity and no timer.",
         (
+            "core/test_asking.py::test_p8_a_call_that_asks_holds_nothing_while_it_waits",
+            "tools/mcp/test_killed_workers.py::test_p8_a_question_survives_the_worker_that_heard_it",
+            "tools/mcp/test_tasks.py::test_p8_a_question_is_answered_after_a_restart_of_everything",
             "demo/test_demo.py::test_killed_only_while_waiting_every_activity_has_one_attempt",
             "core/test_rules_doubts.py::test_p8_what_waits_behind_a_question_waits_for_the_person_too",
             "temporal/test_crash.py::test_an_idle_workers_death_delays_nothing",
@@ -223,6 +239,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "P9": Requirement(
         "Stop means stop: after an acknowledged stop no call of that run begins.",
         (
+            "core/test_asking.py::test_p9_a_stop_closes_the_question_and_the_next_run_finds_out",
             "core/test_fallbacks.py::test_p9_a_run_that_ends_asks_nobody_else",
             "core/test_rules_calls.py::test_p9_a_full_account_of_doubts_begins_nothing_more_in_its_turn",
             "core/test_rules_doubts.py::test_p9_a_run_that_ends_asks_nobody",

@@ -151,6 +151,10 @@ BROKEN = {
         f'{HEAD}fallbacks = [\n  "openai:gpt-5",\n]',
         "shop.toml:4: fallbacks[1]: 'openai:gpt-5' is named before; name another model, or take it out",
     ),
+    "more models than a turn may ask": (
+        f'{HEAD}fallbacks = ["test:a", "test:b", "test:c", "test:d", "test:e"]',
+        "shop.toml:3: fallbacks: there are 5; name 4 at most",
+    ),
     "instructions twice": (
         f'{HEAD}instructions = "Help."\ninstructions_file = "shop.md"',
         "shop.toml:4: instructions_file: instructions are there too; keep one of the two",

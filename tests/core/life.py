@@ -209,7 +209,7 @@ class Life:
             "jitter": self.one(0.0, 0.999),
             "alone": self.one(True, False),
             "worker": self.one(*WORKERS),
-            "retry_after_ms": self.one(None, None, 1_000, 10_000_000),
+            "retry_after_ms": self.one(None, None, 1_000, 100_000, 10_000_000),
         }
 
     def wait_over(self) -> None:

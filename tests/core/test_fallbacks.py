@@ -2,7 +2,7 @@
 
 import pytest
 
-from perdure.core.agent import ModelSpec, RetryPolicy
+from perdure.core.agent import Budget, ModelSpec, RetryPolicy
 from perdure.core.attempts import attempts_from_log
 from perdure.core.failure import FailureKind
 from perdure.core.machine import outstanding
@@ -47,6 +47,8 @@ def test_each_has_attempts_of_its_own_and_the_last_one_ends_the_run() -> None:
     down(task)
     down(task)
     assert task.ends == [("failed", "model")]
+    (ended,) = task.rows("run.ended")
+    assert ended.data["message"] == "each of 2 models failed, the last one with it was model_transient"
     assert [row.data["attempt"] for row in task.rows("model.failed")] == [1, 2, 3, 4]
 
 
@@ -89,6 +91,23 @@ def test_a_wait_that_is_too_long_is_a_no() -> None:
     task = asking(SECOND)
     task.model_fails("model_transient", retry_after_ms=3_600_000)
     assert task.model.model == "second"
+
+
+def test_nor_is_a_wait_longer_than_the_policys_own_worth_it_while_another_is_left() -> None:
+    task = asking(SECOND)
+    task.model_fails("model_transient", retry_after_ms=60_001)
+    assert (task.model.model, task.waits) == ("second", {})
+    task.model_fails("model_transient", retry_after_ms=60_001)
+    assert task.wait_over() == 60_001, "nobody else is left"
+
+
+def test_a_run_without_time_to_wait_asks_another() -> None:
+    task = Task(model=FIRST, fallbacks=(SECOND,), budget=Budget(wall_s_max=5))
+    task.send("hello")
+    task.model_fails("model_transient", retry_after_ms=10_000)
+    assert task.model.model == "second"
+    task.model_fails("model_transient", retry_after_ms=10_000)
+    assert task.ends == [("failed", "budget")]
 
 
 def test_no_model_answers_for_the_store() -> None:

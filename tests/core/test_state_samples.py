@@ -30,6 +30,7 @@ def made() -> dict[str, TaskState]:
         "ending",
         "resolving",
         "doubting",
+        "answered",
         "completed",
         "failed",
         "fallback",
@@ -57,6 +58,10 @@ def made() -> dict[str, TaskState]:
     tasks["resolving"].tool_fails(0, "cancelled")
     tasks["resolving"].send("third")
     tasks["resolving"].store()
+    tasks["answered"].store()
+    tasks["answered"].reply(call("label"), call("get_order"))
+    tasks["answered"].finish(0, "asks", question="Really?", choices=("yes", "no"))
+    tasks["answered"].answer("yes")
     tasks["doubting"].store()
     tasks["doubting"].reply(call("pay", '{"amount":1}'), call("get_order"))
     tasks["doubting"].finish(0, "in_doubt", reason="no check")

@@ -23,7 +23,7 @@ DEATHS_TO_QUARANTINE = 2
 CLOSED_WATCHED = 20
 SPENDING = {"model_transient", "timeout", "internal"}
 """Failures of a model call that spend one of its model's attempts, and that another model may do better with."""
-WAITS_MAX_MS = 15 * 60_000
+WAITS_MAX_MS = 60_000
 
 
 @dataclass
@@ -210,6 +210,7 @@ class Witness:
             must(command.fallback == at.fallback + 1 and at.elsewhere, "R10", f"{command} asks out of turn")
             waits_ms = at.last.retry_after_ms if at.last is not None else None
             over = at.spent >= models[at.fallback].retry.attempts_max or (waits_ms or 0) > WAITS_MAX_MS
+            over = over or self.agent.budget.wall_s_max is not None
             must(
                 over or (at.last is not None and at.last.kind == "model_permanent"), "R10", f"{command} asks too early"
             )

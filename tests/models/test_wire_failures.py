@@ -98,6 +98,7 @@ async def test_b18_an_exhausted_quota_is_final(opened: Opener, wire: Wire, wire_
     wire.prepare(Refused(429, "You exceeded your current quota", "insufficient_quota"))
     error = await _failure(opened(wire_format))
     assert not error.retryable
+    assert error.elsewhere, "another model may have a quota left"
     assert "quota" in str(error)
 
 

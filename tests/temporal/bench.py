@@ -24,6 +24,7 @@ from perdure.core.agent import RetryPolicy
 from perdure.core.content import Entry, Message, ModelEntry, TextPart, ToolEntry
 from perdure.core.log import LogEvent
 from perdure.core.ports import Store, StoredEvent, ToolPort
+from perdure.core.sources import ToolSource
 from perdure.core.state import TERMINAL
 from perdure.store import open_store
 from perdure.temporal.activities import TaskActivities
@@ -56,7 +57,7 @@ class Bench:
         self.outside = Outside(home / "outside.log")
         self.queue = new_id("a")
 
-    def agent(self, *steps: Any, tools: Sequence[ToolPort] = (), **options: Any) -> Agent:
+    def agent(self, *steps: Any, tools: Sequence[ToolPort | ToolSource] = (), **options: Any) -> Agent:
         options.setdefault("model_retry", FAST)
         return Agent(self.queue, model=scripted(*steps), tools=tools, **options)
 

@@ -35,8 +35,8 @@ def command(approval: Approval | None, **fields: Any) -> CallTool:
     return CallTool.model_validate(given | fields)
 
 
-def approval(arguments: dict[str, Any], key: str = "t/1/0", **fields: Any) -> Approval:
-    return Approval(digest=call_digest("refund", request_digest("refund", arguments), key), **fields)
+def approval(run: dict[str, Any], key: str = "t/1/0", **fields: Any) -> Approval:
+    return Approval(digest=call_digest("refund", request_digest("refund", run), key), **fields)
 
 
 def test_what_was_approved_is_run() -> None:

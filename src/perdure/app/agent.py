@@ -44,7 +44,8 @@ class Agent:
         direct: Which first messages an A2A client that waits gets answered with a message instead of a task. It is
             called with the message's id and texts, must be quick and must not fail.
         fallbacks: Further models, in order. The next one takes over for a turn when the one before it is down past its
-            retries, or refuses whoever asks it (a key, a quota); the next turn begins with `model` again.
+            retries, asks for a longer wait than `model_retry` would make, or refuses whoever asks it (a key, a quota);
+            the next turn begins with `model` again.
         approvals: Rules for calls of tools, in order: the first one that fits allows a call, denies it, or asks a
             person first. They go before a tool's own `ask`. What they come to is recorded when the model asks for the
             call.
@@ -81,6 +82,10 @@ class Agent:
             )
         if isinstance(self.fallbacks, str):
             raise ConfigurationError("Agent.fallbacks", f"{self.fallbacks!r} is one model; write [{self.fallbacks!r}]")
+        if len(self.fallbacks) > limits.FALLBACKS_MAX:
+            raise ConfigurationError(
+                "Agent.fallbacks", f"there are {len(self.fallbacks)}; name {limits.FALLBACKS_MAX} at most"
+            )
         named = [model for model in self.models if isinstance(model, str)]
         for name in named:
             if named.count(name) > 1:

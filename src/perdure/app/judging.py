@@ -78,5 +78,5 @@ def _results(events: Sequence[TaskEvent]) -> Iterator[str]:
 
 def _ledger(effects: Sequence[EffectRow]) -> Iterator[str]:
     for row in effects:
-        if row.effect == "once" and len(row.begun) > 1:
-            yield f"P3: {row.key} ({row.tool}) was begun {len(row.begun)} times"
+        if row.effect == "once" and len(row.open_ended) > 1:
+            yield f"P3: {row.key} ({row.tool}) was begun {len(row.open_ended)} times"

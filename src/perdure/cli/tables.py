@@ -95,7 +95,7 @@ def took(row: AttemptRow) -> str:
 
 def begun(row: EffectRow) -> str:
     """Return the begun attempts of an effect with their workers."""
-    return ", ".join(f"{each.attempt} by {each.worker}" for each in row.begun) or "never"
+    return ", ".join(f"{each.attempt} by {each.worker}{', asked' * each.asked}" for each in row.begun) or "never"
 
 
 @dataclass(frozen=True)

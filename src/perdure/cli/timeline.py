@@ -104,6 +104,11 @@ def _told_of_attempt(event: TaskEvent) -> tuple[str, str]:
             return who, f"{attempt} begins, key {data.get('key')}"
         case "tool.finished":
             return who, f"{data.get('status')}: {one_line(event.text)}" if event.text else str(data.get("status"))
+        case "tool.told":
+            notes = data.get("notes")
+            return who, f"says: {one_line('; '.join(map(str, notes)) if isinstance(notes, list) else '')}"
+        case "tool.asked":
+            return who, f"{attempt} asks a person, and waits"
         case "tool.in_doubt":
             return who, f"outcome unknown, key {data.get('key')}: {one_line(str(data.get('reason')))}"
         case "tool.late":

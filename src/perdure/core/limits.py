@@ -80,7 +80,9 @@ DOUBTS_MAX = 100
 
 # --- retries ----------------------------------------------------------------------------------------------------
 MODEL_ATTEMPTS_MAX = 5
-"""Attempts of one model call that may fail by the provider's fault: with the backoff below about a minute."""
+FALLBACKS_MAX = 4
+"""Attempts at a turn's model that may fail by the provider's fault: with the backoff below about a minute. And further
+models that it may ask, with as many each: a turn that finds all of them down ends in minutes."""
 
 TOOL_ATTEMPTS_MAX = 3
 """Attempts of one call of a tool that is safe to repeat: the model can try something else sooner than a person."""
@@ -91,8 +93,7 @@ BACKOFF_MAX_MS = 60_000
 """Waiting longer than a minute between attempts helps no provider and looks dead to a customer."""
 
 DEATH_BACKOFF_MAX_MS = 200
-"""After a second proven death in a row: long enough not to spin, short enough that eight in one call cost a second.
-What bounds deaths is their limit (R12), not their waiting."""
+"""After a second proven death in a row: long enough not to spin. What bounds deaths is their limit (R12)."""
 
 RETRY_AFTER_MAX_MS = 15 * 60_000
 """A provider's Retry-After is a floor up to this; one that asks for more has said no, and the attempt gives up."""
@@ -125,9 +126,7 @@ STORE_WRITE_TIMEOUT_S = 10.0
 RECORD_WITHIN_S = 10.0
 RECORD_PAUSE_S = 0.5
 """A result that the store does not take is offered again for so long: a restart of a database takes about five seconds.
-
-What is known then need not become an outcome that nobody knows; a longer outage leaves the call in doubt.
-"""
+What is known then need not become an outcome that nobody knows; a longer outage leaves the call in doubt."""
 
 STORE_WRITE_HEARTBEAT_TIMEOUT_S = 3.0
 """A worker killed inside a write is waited for this long; one that was only slow writes the same again."""

@@ -241,13 +241,19 @@ class EffectRow(Frozen):
     late: bool
     done_at_ms: int | None
 
+    @property
+    def open_ended(self) -> tuple["EffectAttemptRow", ...]:
+        """The begun attempts that may have had the effect: of a `once` call there is at most one under a key (P3)."""
+        return tuple(attempt for attempt in self.begun if not attempt.asked)
+
 
 class EffectAttemptRow(Frozen):
-    """One begun attempt of an effect."""
+    """One begun attempt of an effect; `asked` where it ended by asking a person, and has not happened by that."""
 
     attempt: int
     worker: str
     begun_at_ms: int
+    asked: bool = False
 
 
 class ModelCallRow(Frozen):

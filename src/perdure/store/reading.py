@@ -158,7 +158,9 @@ def read_effects(connection: Connection, task_id: str) -> tuple[EffectRow, ...]:
     """Return the ledger of a task in the order of turn, index and key."""
     begun: dict[str, list[EffectAttemptRow]] = {}
     for row in connection.execute(_ATTEMPTS, {"of_task": task_id}):
-        attempt = EffectAttemptRow(attempt=row.attempt, worker=row.worker, begun_at_ms=row.begun_at_ms)
+        attempt = EffectAttemptRow(
+            attempt=row.attempt, worker=row.worker, begun_at_ms=row.begun_at_ms, asked=row.asked is not None
+        )
         begun.setdefault(row.key, []).append(attempt)
     return tuple(
         EffectRow(

@@ -6,12 +6,14 @@ for the same request:
 
     before-effect, after-effect    the connection is dropped there
     die-before, die-after          the whole process is killed there
+    gzip                           the answer is compressed, unasked
     hold                           there is no answer, after the effect
     cut                            the answer's body is cut off in the middle
     slow                           the answer's body stops in the middle
     status=N                       that status, after the effect where it is good
 """
 
+import gzip
 import json
 import os
 import signal
@@ -60,7 +62,15 @@ class Handler(BaseHTTPRequestHandler):
         self.key = self.headers.get("Idempotency-Key", "")
         self.trouble = self._once(self.headers.get("X-Trouble", ""), body)
         headers = dict(self.headers.items())
-        log(what="request", method=self.command, path=self.path, key=self.key, headers=headers, body=body)
+        log(
+            what="request",
+            method=self.command,
+            path=self.path,
+            key=self.key,
+            headers=headers,
+            body=body,
+            port=self.client_address[1],
+        )
         name = parts.path.strip("/").split("/")
         answer = getattr(self, f"on_{name[0].replace('-', '_').replace('.', '_')}", None)
         if answer is None:
@@ -165,6 +175,8 @@ class Handler(BaseHTTPRequestHandler):
         self._raw(status, data, "application/json", **headers)
 
     def _raw(self, status: int, data: bytes, media_type: str, **headers: str) -> None:
+        if self.trouble == "gzip":
+            data, headers = gzip.compress(data), {**headers, "Content-Encoding": "gzip"}
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)

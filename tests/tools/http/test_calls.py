@@ -34,6 +34,15 @@ async def test_the_key_goes_with_every_call_that_is_no_read(service: Service) ->
     assert [request["path"] for request in service.requests][:3] == ["/orders/A%201%2F2"] * 3
 
 
+async def test_a_once_call_has_a_connection_that_nobody_had_before(service: Service) -> None:
+    async with opened(base_url=service.url) as tools:
+        for tool in ("get_order", "put_order", "refund", "refund", "get_order"):
+            await tools.call(tool, order_id="A-1")
+    kept, again, first, second, last = (request["port"] for request in service.requests)
+    assert kept == again == last
+    assert len({kept, first, second}) == 3
+
+
 async def test_results_are_json_texts_or_files(service: Service) -> None:
     async with opened(base_url=service.url) as tools:
         assert await tools.call("get_order", order_id="A-1") == {"order_id": "A-1", "item": "blender"}
@@ -52,6 +61,15 @@ async def test_an_answer_without_bound_is_cut(service: Service) -> None:
         assert text.endswith(f"it is over {http_limits.ANSWER_BYTES_MAX} bytes.]")
         told = await tools.call("get_file", times=str(http_limits.ANSWER_BYTES_MAX // 256 + 1))
         assert "was not kept" in told
+
+
+async def test_an_answer_that_comes_compressed_unasked_is_unpacked_within_the_bound(service: Service) -> None:
+    async with opened(base_url=service.url) as tools:
+        assert (await tools.call("get_order", order_id="A-1", trouble="gzip"))["item"] == "blender"
+        times = str(http_limits.ANSWER_BYTES_MAX // 256 + 1)
+        told = await tools.call("get_file", times=times, type="text/plain", trouble="gzip")
+        assert told.endswith(f"it is over {http_limits.ANSWER_BYTES_MAX} bytes.]")
+    assert service.requests[0]["headers"]["Accept-Encoding"] == "identity"
 
 
 @pytest.mark.parametrize("trouble", ["before-effect", "after-effect"])

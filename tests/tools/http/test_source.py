@@ -50,6 +50,8 @@ async def test_tools_are_named_after_their_source_and_only_those_that_fit_are_of
         ({"rules": {"get_order": ToolRules(effect="read", in_doubt="ask")}}, "tool 'shop.get_order', in_doubt"),
         ({"networks": ["10.0.0.1/8"]}, "http.shop, networks: .*name networks as in"),
         ({"headers": {"X A": "1"}}, "http.shop, headers: 'X A' is no header's name"),
+        ({"headers": {"content-length": "1"}}, "http.shop, headers: 'content-length' is set for each request"),
+        ({"headers": {"idempotency-key": "1"}}, "http.shop, headers: 'idempotency-key' is set for each request"),
         ({"headers": {"X-A": "a\nb"}}, "http.shop, headers.X-A: must be visible ASCII"),
         (
             {"headers": {"X-A": "${PERDURE_TEST_MISSING}"}},
@@ -74,6 +76,16 @@ async def test_an_operation_that_cannot_be_offered_is_refused_where_it_is_named(
     given = document({"/x": {"post": {"operationId": "x", "requestBody": {"content": {"image/png": {}}}, **OK}}})
     assert await names(given) == []
     with pytest.raises(ConfigurationError, match="tools: 'x' cannot be offered: POST /x has a body in image/png"):
+        await names(given, tools=("x",))
+
+
+async def test_an_operation_whose_schema_is_none_is_left_out_and_said_so(caplog: pytest.LogCaptureFixture) -> None:
+    """A document of hundreds must not fail for one of them."""
+    wrong = parameter("a", schema={"type": "number", "exclusiveMinimum": True})
+    given = document({**ONE["paths"], "/x": {"get": {"operationId": "x", "parameters": [wrong], **OK}}})
+    assert await names(given) == ["echo", "post"]
+    assert "http.shop: not offered: GET /x has a schema that is no JSON schema" in caplog.text
+    with pytest.raises(ConfigurationError, match="tools: 'x' cannot be offered: GET /x has a schema"):
         await names(given, tools=("x",))
 
 
@@ -213,6 +225,8 @@ async def test_secrets_come_from_the_environment_and_come_out_nowhere(
 @pytest.mark.slow
 async def test_the_operators_headers_win_over_the_documents(service: Service) -> None:
     given = document({"/echo": {"get": {"operationId": "echo", "parameters": [parameter("x-tenant", "header")], **OK}}})
-    async with opened(given, base_url=service.url, rules={}, headers={"X-Tenant": "mine"}) as tools:
+    async with opened(given, base_url=service.url, rules={}, headers={"X-Tenant": "mine", "accept": "*/*"}) as tools:
         assert tools.ports["echo"].schema.parameters["properties"] == {}
-        assert (await tools.call("echo"))["headers"]["X-Tenant"] == "mine"
+        headers = (await tools.call("echo"))["headers"]
+        assert headers["X-Tenant"] == "mine"
+        assert [(name, value) for name, value in headers.items() if name.lower() == "accept"] == [("accept", "*/*")]

@@ -18,10 +18,13 @@ import anyio
 import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.exceptions import MCPError
+from mcp.shared.subscriptions import ToolsListChanged
 
 FOLDER, WHAT = Path(sys.argv[1]), sys.argv[2]
 PAGE = 30
+BUS = InMemorySubscriptionBus()
 grown: list[None] = []
 
 
@@ -48,10 +51,10 @@ async def listed(_context: Any, params: types.PaginatedRequestParams | None) -> 
     return types.ListToolsResult(tools=every[start : start + PAGE], next_cursor=more)
 
 
-async def called(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+async def called(_context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
     if WHAT == "changing":
         grown.append(None)
-        await context.session.send_tool_list_changed()
+        await BUS.publish(ToolsListChanged())
     if WHAT == "codes":
         code = (params.arguments or {})["code"]
         raise MCPError(code=code, message=f"failed with {code}")
@@ -59,7 +62,7 @@ async def called(context: Any, params: types.CallToolRequestParams) -> types.Cal
 
 
 async def main() -> None:
-    server = Server("odd", on_list_tools=listed, on_call_tool=called)
+    server = Server("odd", on_list_tools=listed, on_call_tool=called, on_subscriptions_listen=ListenHandler(BUS))
     options = server.create_initialization_options()
     async with stdio_server() as (read, write):
         await server.run(read, write, options)

@@ -1,6 +1,6 @@
-"""A small MCP server over stdio, for tests: what it does to the world is a line in a file that it writes itself.
+"""A small MCP server over stdio or HTTP, for tests: what it does to the world is a line in a file of its own.
 
-    python shop_server.py FOLDER
+    python shop_server.py FOLDER [PORT]
 
 `FOLDER/world` gets a JSON line for each effect, `FOLDER/pids` the number of each process that it was. Files in the
 folder change what it is: `schema` adds a parameter, `hold-AT` lets a call wait at that moment until the file is gone,
@@ -57,7 +57,9 @@ async def interrupted(at: str) -> None:
 @server.tool(annotations=READ)
 async def look_up(word: str, context: Context[Any, Any]) -> str:
     """Look a word up."""
-    written("calls", tool="look_up", key=key_of(context), meta=sorted(context.request_context.meta or {}))
+    request = context.request_context.request
+    sent = None if request is None else request.headers.get("authorization")
+    written("calls", tool="look_up", key=key_of(context), meta=sorted(context.request_context.meta or {}), sent=sent)
     await interrupted("look_up")
     return f"{word}: found"
 
@@ -177,4 +179,7 @@ def greet(name: str) -> str:
 
 if __name__ == "__main__":
     written("pids", pid=os.getpid())
-    server.run("stdio")
+    if len(sys.argv) > 2:
+        server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[2]))
+    else:
+        server.run("stdio")

@@ -1,5 +1,6 @@
 """What is wrong with an agent file: each problem with its place and its fix, and the error that carries them all."""
 
+import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -84,6 +85,6 @@ def key_text(path: Path) -> str:
             text += f"[{key + 1}]"
             continue
         plain = key.replace("-", "").replace("_", "")
-        shown = key if plain.isascii() and plain.isalnum() else f'"{key}"'
+        shown = key if plain.isascii() and plain.isalnum() else json.dumps(key, ensure_ascii=False)
         text += f".{shown}" if text else shown
     return text

@@ -35,11 +35,11 @@ def read_form(file: FilePath) -> tuple[AgentForm, Places]:
     text = _text_of(file)
     try:
         given = tomllib.loads(text)
+        places = Places(str(file), lines_of(text))
     except tomllib.TOMLDecodeError as error:
         raise AgentFileError([_syntax(str(file), text, str(error))]) from error
     except RecursionError as error:
         raise AgentFileError([Problem(str(file), 1, "", "its lists or tables are nested too deeply")]) from error
-    places = Places(str(file), lines_of(text))
     for path in unfit_numbers(given):
         places.refuse(path, f"inf and nan are no numbers to work with; give one{as_in(path)}")
     try:

@@ -79,7 +79,7 @@ def _text(path: Path, detail: ErrorDetails) -> str:
             bound = f"greater than {least:g}" if kind == "greater_than" else f"of at least {least:g}"
             return f"{_shown(path, value)} is too small; give a number {bound}{as_in(path)}"
         case _:
-            wanted = _wanted(_annotation(path))
+            wanted = _wanted(_annotation(path)) if kind.endswith(("_type", "_from_float")) else ""
             if not wanted:
                 return f"{_shown(path, value)} does not fit ({detail['msg']}){as_in(path)}"
             return f"{_shown(path, value)} is {_kind(value)}; give {wanted}{as_in(path)}"

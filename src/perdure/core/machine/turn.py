@@ -3,6 +3,7 @@
 from pydantic import JsonValue
 
 from perdure.core import asking_limits, events, limits
+from perdure.core.budget import overdue
 from perdure.core.commands import CallModel, Wait
 from perdure.core.digests import cut_text, safe_text
 from perdure.core.errors import IllegalEvent
@@ -11,7 +12,7 @@ from perdure.core.machine.attempts import count_crash, next_attempt, out_of_time
 from perdure.core.machine.closing import close_call, complete_turn
 from perdure.core.machine.doubts import shown_call, take_late, watched_keys
 from perdure.core.machine.draft import Draft, made_result, problem_text
-from perdure.core.retry import GiveUp, after_failure, another_may
+from perdure.core.retry import Again, GiveUp, after_failure, another_may
 from perdure.core.state import Attempts, CallState, Ending, Turn
 
 
@@ -166,13 +167,15 @@ def model_failed(draft: Draft, event: events.ModelFailed) -> None:
         return
     retry = draft.state.agent.models[draft.turn.fallback].retry
     next_step = after_failure(failure, ops.spent, ops.losses, retry, event.jitter)
+    if another_may(failure) and _goes_on(draft, next_step, retry.delay_max_ms):
+        take_over(draft, ops)
+        return
     if isinstance(next_step, GiveUp):
-        if another_may(failure) and draft.turn.fallback < len(draft.state.agent.fallbacks):
-            take_over(draft, ops)
-            return
         draft.set_turn(ops=None)
-        reason = "store" if failure.kind in {"diverged", "fenced"} else "model"
-        wind_down(draft, Ending(end="failed", reason=reason, message=failure.message))
+        reason, message = "store" if failure.kind in {"diverged", "fenced"} else "model", failure.message
+        if reason == "model" and draft.turn.fallback:
+            message = f"each of {draft.turn.fallback + 1} models failed, the last one with {message}"
+        wind_down(draft, Ending(end="failed", reason=reason, message=message))
         return
     if out_of_time(draft, next_step.delay_ms):
         draft.set_turn(ops=None)
@@ -182,6 +185,20 @@ def model_failed(draft: Draft, event: events.ModelFailed) -> None:
         draft.ask(Wait(turn=event.turn, index=None, delay_ms=next_step.delay_ms))
     else:
         call_model(draft)
+
+
+def _goes_on(draft: Draft, next_step: Again | GiveUp, delay_max_ms: int) -> bool:
+    """Whether a fallback is left, and better asked than waited for: this model gave up, or asks for a long wait.
+
+    Long is what the policy itself would never wait, so only a provider's Retry-After is, and what the run has no time
+    left for.
+    """
+    agent = draft.state.agent
+    if draft.turn.fallback == len(agent.fallbacks):
+        return False
+    if isinstance(next_step, GiveUp) or next_step.delay_ms > delay_max_ms:
+        return True
+    return overdue(agent.budget, draft.run, draft.at_ms + next_step.delay_ms) is not None
 
 
 def take_over(draft: Draft, ops: Attempts) -> None:

@@ -11,6 +11,7 @@ nobody's business, and another method would be another effect.
 
 import asyncio
 import ssl
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -94,12 +95,13 @@ class Client:
     def __init__(self, given: Iterable[Origin], networks: Iterable[Network] = ()) -> None:
         self._given = {(origin.host, origin.port) for origin in given}
         self._networks = tuple(networks)
+        self._tls = ssl.create_default_context()
         self._kept = self._pool(kept=http_limits.CONNECTIONS_MAX)
         self._fresh = self._pool(kept=0)
 
     def _pool(self, kept: int) -> httpcore.AsyncConnectionPool:
         return httpcore.AsyncConnectionPool(
-            ssl_context=ssl.create_default_context(),
+            ssl_context=self._tls,
             max_connections=http_limits.CONNECTIONS_MAX,
             max_keepalive_connections=kept,
             keepalive_expiry=http_limits.KEEPALIVE_S,
@@ -211,7 +213,19 @@ async def _read(response: httpcore.Response, progress: _Progress) -> Answer:
         body += piece
         if len(body) > progress.bytes_max:
             return Answer(response.status, headers, bytes(body[: progress.bytes_max]), whole=False)
-    return Answer(response.status, headers, bytes(body))
+    return _unpacked(Answer(response.status, headers, bytes(body)), progress.bytes_max)
+
+
+def _unpacked(answer: Answer, bytes_max: int) -> Answer:
+    """Unpack a body that came compressed although none was asked for, within the same bound; else it stays as it is."""
+    if answer.headers.get("content-encoding", "").lower() not in {"gzip", "x-gzip", "deflate"}:
+        return answer
+    unpacking = zlib.decompressobj(zlib.MAX_WBITS | 32)  # either of the two, by its own header
+    try:
+        body = unpacking.decompress(answer.body, bytes_max)
+    except zlib.error:
+        return answer
+    return replace(answer, body=body, whole=unpacking.eof)
 
 
 def _origin(url: str) -> Origin | None:

@@ -7,7 +7,7 @@ operation says is refused before anything begins: a path segment that is empty o
 import json
 import secrets
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 from urllib.parse import quote, urlencode
 
@@ -23,6 +23,14 @@ _SEPARATORS: Final = {"spaceDelimited": "%20", "pipeDelimited": "%7C"}
 _VISIBLE: Final = frozenset((0x09, *range(0x20, 0x7F)))
 
 
+OWN_HEADERS: Final = {
+    "Accept": "application/json, */*;q=0.5",
+    "Accept-Encoding": "identity",
+    "User-Agent": "perdure",
+}
+"""What every request says; `identity`, so that what is read is bounded as it is sent."""
+
+
 @dataclass(frozen=True)
 class Request:
     """A request, ready to be sent."""
@@ -31,6 +39,11 @@ class Request:
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
+
+    def with_headers(self, *given: Mapping[str, str]) -> "Request":
+        """Return it with these headers; later ones take the place of earlier ones, whatever their capitals."""
+        merged = {name.lower(): (name, value) for each in (self.headers, *given) for name, value in each.items()}
+        return replace(self, headers=dict(merged.values()))
 
 
 class Unwritable(ValueError):

@@ -6,6 +6,7 @@ operator gave; another server must be public, or in a network that the operator 
 headers: whoever can change a document must not be able to have secrets sent to themselves.
 """
 
+import asyncio
 import difflib
 import ipaddress
 import re
@@ -23,8 +24,6 @@ from perdure.core.errors import ConfigurationError, Unavailable
 from perdure.core.ports import ToolPort
 from perdure.core.tool_rules import (
     ToolRules,
-    is_offered,
-    is_pattern,
     ruled_spec,
     rules_for,
     schema_digest,
@@ -36,13 +35,15 @@ from perdure.tools.environment import Environment
 from perdure.tools.http.answers import told_status
 from perdure.tools.http.client import Client, Lost, NotSent, Origin
 from perdure.tools.http.document import Document, checked, read_text
-from perdure.tools.http.operations import Method, Operation, Unusable, operations_of
+from perdure.tools.http.offering import Offer, offer_of
+from perdure.tools.http.operations import KEY_HEADER, Method, Operation
 from perdure.tools.http.outcomes import is_good
-from perdure.tools.http.requests import Request
+from perdure.tools.http.requests import OWN_HEADERS, Request
 from perdure.tools.http.tool import Asking, HttpTool, Service
 
 _SOURCE: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]{0,31}")
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
+_FRAMING: Final = frozenset(("content-length", "transfer-encoding", "connection", "host", KEY_HEADER.lower()))
 _VALUE: Final = re.compile(r"[\x20-\x7e]*")
 _FETCHED: Final = ("http://", "https://")
 _CLAIMED: Final[Mapping[Method, EffectClass]] = {
@@ -101,6 +102,8 @@ class OpenApiTools:
                 raise ConfigurationError(
                     f"{self._field}, headers", f"{header!r} is no header's name; write it as in X-Api-Key"
                 )
+            if header.lower() in _FRAMING:
+                raise ConfigurationError(f"{self._field}, headers", f"{header!r} is set for each request; leave it out")
         self._tools = tuple(tools)
         self._rules = dict(rules or {})
         self._networks = tuple(_network(f"{self._field}, networks", each) for each in networks)
@@ -135,8 +138,8 @@ class OpenApiTools:
         headers = {header: self._filled_header(environment, header) for header in self._headers}
         base_url = self._base_url and self._filled_url(environment, "base_url", self._base_url)
         document = await self._read(environment, headers, base_url)
-        operations = self._usable(document)
-        offered = self._offered(operations)
+        # In a thread: a large document takes seconds, and others work in this process.
+        operations, offered = await asyncio.to_thread(self._offer, document)
         called = {each.name for each in offered} | {check for each in offered if (check := self._check_of(each))}
         bases = {name: self._base(document, operations[name], base_url) for name in called if name in operations}
         given = self._given(document, base_url, bases.values())
@@ -149,16 +152,18 @@ class OpenApiTools:
     async def _read(self, environment: Environment, headers: Mapping[str, str], base_url: str | None) -> Document:
         field = f"{self._field}, document"
         if isinstance(self._document, Mapping):
-            return checked(field, self._document)
-        text = str(self._document)
-        if text.startswith(_FETCHED):
-            url = self._filled_url(environment, "document", text)
-            return checked(field, read_text(field, await self._fetched(url, environment, headers, base_url)), url)
+            return await asyncio.to_thread(checked, field, self._document)
+        place = str(self._document)
+        if place.startswith(_FETCHED):
+            url = self._filled_url(environment, "document", place)
+            text = await self._fetched(url, environment, headers, base_url)
+            return await asyncio.to_thread(lambda: checked(field, read_text(field, text), url))
         try:
-            async with await anyio.open_file(text, encoding="utf-8") as file:
-                return checked(field, read_text(field, await file.read(http_limits.DOCUMENT_BYTES_MAX + 1)))
+            async with await anyio.open_file(place, encoding="utf-8") as file:
+                text = await file.read(http_limits.DOCUMENT_BYTES_MAX + 1)
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigurationError(field, f"cannot be read: {error}; give a file, a URL or a value") from error
+        return await asyncio.to_thread(lambda: checked(field, read_text(field, text)))
 
     async def _fetched(
         self, url: str, environment: Environment, headers: Mapping[str, str], base_url: str | None
@@ -166,7 +171,7 @@ class OpenApiTools:
         field = f"{self._field}, document"
         origin = _origin(field, url)
         own = headers if base_url is None or _origin(field, base_url) == origin else {}
-        request = Request("GET", url, {"Accept": "application/json, */*;q=0.5", "Accept-Encoding": "identity", **own})
+        request = Request("GET", url, OWN_HEADERS).with_headers(own)
         async with Client([origin], self._networks) as client:
             try:
                 answer = await client.send(
@@ -178,45 +183,6 @@ class OpenApiTools:
             why = told_status(answer.status) if answer.whole else f"more than {http_limits.DOCUMENT_BYTES_MAX} bytes"
             raise ConfigurationError(field, f"its server answered {why}; give the address of an OpenAPI document")
         return answer.body.decode(errors="replace")
-
-    def _usable(self, document: Document) -> dict[str, Operation]:
-        """Return the operations that can be used; refuses patterns and rules that fit none."""
-        found: dict[str, Operation] = {}
-        unusable: dict[str, str] = {}
-        given = frozenset(header.lower() for header in self._headers)
-        for each in operations_of(f"{self._field}, document", document, given):
-            if isinstance(each, Unusable):
-                unusable[each.name] = each.reason
-            elif each.name in found:
-                raise ConfigurationError(
-                    f"{self._field}, document", f"has two operations named {each.name!r}; give one another operationId"
-                )
-            else:
-                found[each.name] = each
-        for field, patterns in (("tools", self._tools), ("rules", tuple(self._rules))):
-            for pattern in patterns:
-                self._refuse_pattern(f"{self._field}, {field}", pattern, found, unusable)
-        return found
-
-    def _refuse_pattern(
-        self, field: str, pattern: str, found: Mapping[str, Operation], unusable: Mapping[str, str]
-    ) -> None:
-        if pattern == "*" or any(is_offered(name, [pattern]) for name in found):
-            return
-        if pattern in unusable:
-            raise ConfigurationError(field, f"{pattern!r} cannot be offered: {unusable[pattern]}; leave it out")
-        near = difflib.get_close_matches(pattern, found, n=3) or sorted(found)[:5]
-        what = "no operation fits" if is_pattern(pattern) else "there is no operation"
-        raise ConfigurationError(field, f"{what} {pattern!r}; there are {', '.join(near) or 'none'}")
-
-    def _offered(self, operations: Mapping[str, Operation]) -> list[Operation]:
-        chosen = [each for each in operations.values() if is_offered(each.name, self._tools)]
-        if len(chosen) > http_limits.TOOLS_PER_SOURCE_MAX:
-            raise ConfigurationError(
-                f"{self._field}, tools",
-                f"{len(chosen)} operations fit, at most {http_limits.TOOLS_PER_SOURCE_MAX} are offered; name those",
-            )
-        return chosen
 
     # --- where requests go --------------------------------------------------------------------------------------
 
@@ -291,6 +257,10 @@ class OpenApiTools:
                 f"{check!r} has no parameter for the key; it needs one named key, or exactly one that is required",
             )
         return Asking(operation, services[check])
+
+    def _offer(self, document: Document) -> Offer:
+        given = frozenset(header.lower() for header in self._headers)
+        return offer_of(self._field, document, given, self._tools, self._rules)
 
     def _check_of(self, operation: Operation) -> str | None:
         return rules_for(operation.name, self._rules).check

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from pydantic import JsonValue
@@ -19,7 +19,7 @@ from perdure.tools.http.answers import json_of, told, value_of
 from perdure.tools.http.client import Answer, Client, Lost, NotSent
 from perdure.tools.http.operations import KEY_HEADER, Operation
 from perdure.tools.http.outcomes import Meaning, is_absent, is_good, meaning, retry_after_s
-from perdure.tools.http.requests import Request, Unwritable, written
+from perdure.tools.http.requests import OWN_HEADERS, Request, Unwritable, written
 from perdure.tools.json_arguments import JsonArguments
 
 _CHECK_SHARE: Final = 0.3
@@ -106,7 +106,7 @@ class HttpTool:
         except Unwritable as error:
             raise ToolError(f"Not begun: {error}.") from error
         if self._spec.effect != "read":
-            request = replace(request, headers={**request.headers, KEY_HEADER: call.idempotency_key})
+            request = request.with_headers({KEY_HEADER: call.idempotency_key})
         masked = self._service.environment.masked
         try:
             answer = await self._sent(request)
@@ -134,7 +134,7 @@ class HttpTool:
         arguments: dict[str, JsonValue] = {} if argument is None else {argument: call.idempotency_key}
         request = _written(operation, service, arguments)
         if operation.takes_key:
-            request = replace(request, headers={**request.headers, KEY_HEADER: call.idempotency_key})
+            request = request.with_headers({KEY_HEADER: call.idempotency_key})
         answer = await self._asked(request, service.client)
         said = service.environment.masked_json(json_of(answer))
         found = check_of(said) if is_good(answer.status) else None
@@ -209,15 +209,7 @@ class HttpTool:
 def _written(operation: Operation, service: Service, arguments: dict[str, JsonValue]) -> Request:
     safe = safe_json(arguments)
     request = written(operation, service.base, safe if isinstance(safe, dict) else {})
-    given = {name.lower() for name in request.headers}
-    own = {name: value for name, value in _OWN.items() if name.lower() not in given}
     # The operator's headers win over the document's: none of those is offered to a model.
-    return replace(request, headers={**own, **request.headers, **service.headers})
-
-
-_OWN: Final = {
-    "Accept": "application/json, */*;q=0.5",
-    "Accept-Encoding": "identity",
-    "User-Agent": "perdure",
-}
-"""What every request says; `identity`, so that what is read is bounded as it is sent."""
+    return Request(request.method, request.url, OWN_HEADERS, request.body).with_headers(
+        request.headers, service.headers
+    )

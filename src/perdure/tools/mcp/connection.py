@@ -274,6 +274,7 @@ async def _watch(live: Live) -> None:
             try:
                 async with live.client.listen(tools_list_changed=True) as changes:
                     delay_s = MCP_RESTART_DELAY_FIRST_S
+                    live.changed = True  # between the reading and the listening nobody heard
                     async for _ in changes:
                         live.changed = True
             except ListenNotSupportedError:

@@ -46,6 +46,10 @@ _SESSION_GONE: Final = "Session terminated"
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
+class Refused(ToolError):
+    """A server refused a request before it called anything."""
+
+
 class NotSent(Unavailable):
     """A request reached nobody; what it asked for did not begin."""
 
@@ -59,7 +63,7 @@ async def exchanged(
 
     Raises:
         NotSent: There is no connection, and it reached nobody.
-        ToolError: The server refused it before anything was called.
+        Refused: The server refused it before anything was called.
         BegunError: Nobody knows what became of it.
     """
     for last in (False, True):
@@ -87,7 +91,7 @@ def _meant(connection: Connection, live: Live, error: MCPError) -> Exception:
     """Return what a server's error says of the request that it answers."""
     said = connection.told(error)
     if error.code in NOT_BEGUN:
-        return ToolError(f"Not begun: the MCP server {connection.name!r} refused it. It {said}")
+        return Refused(f"Not begun: the MCP server {connection.name!r} refused it. It {said}")
     if error.code == NOT_SENT:
         return NotSent(f"the MCP server {connection.name!r} {said}")
     if live.ended.is_set():

@@ -9,10 +9,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult, InputRequiredResult, InputResponses
+from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult, InputRequiredResult
 from pydantic import JsonValue, TypeAdapter
 
 from perdure.core.agent import ToolSpec
@@ -27,7 +27,8 @@ from perdure.tools.mcp import contents, questions
 from perdure.tools.mcp.checks import read_check
 from perdure.tools.mcp.claims import digest_of
 from perdure.tools.mcp.connection import FAILURES, Connection, Live
-from perdure.tools.mcp.exchange import KEY, NotSent, exchanged
+from perdure.tools.mcp.exchange import KEY, NotSent, Refused, exchanged
+from perdure.tools.mcp.questions import Answers
 
 _RESULT: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(CallToolResult | InputRequiredResult)
 _CHECKED: TypeAdapter[CallToolResult] = TypeAdapter(CallToolResult)
@@ -109,31 +110,39 @@ class McpTool:
 
     async def invoke(self, arguments: dict[str, JsonValue], call: Call) -> Returned:
         """Call the tool once; see `ToolPort.invoke`."""
-        return await self._called(arguments, call, None, None)
+        return await self._called(arguments, call, Answers())
 
     async def resume(self, arguments: dict[str, JsonValue], call: Call, kept: JsonValue, answer: str) -> Returned:
         """Go on with a call that asked, with a person's answer; asks again where that does not fit, or for more."""
         told = questions.answered(self._spec.name, kept, answer)
         if isinstance(told, Asks):
             return told
-        return await self._called(arguments, call, told.responses, told.state)
+        return await self._called(arguments, call, told)
 
-    async def _called(
-        self, arguments: dict[str, JsonValue], call: Call, responses: InputResponses | None, state: str | None
-    ) -> Returned:
+    async def _called(self, arguments: dict[str, JsonValue], call: Call, answers: Answers) -> Returned:
+        """Call the tool with what was answered so far, as often as that suffices for it."""
         for _ in range(QUESTIONS_PER_CALL_MAX):
-            given = await self._sent(arguments, call, responses, state)
+            try:
+                given = await self._sent(arguments, call, answers)
+            except Refused:
+                if answers.state is None or answers.again:
+                    raise
+                answers = Answers(said=answers.said, again=True)
+                continue
             if isinstance(given, CallToolResult):
                 return self._returned(given)
             if given.input_requests:
-                return questions.asked(self._spec.name, given)
-            # It wants to be called again with nothing but its own state.
-            responses, state = None, given.request_state
-            await asyncio.sleep(MCP_RESTART_DELAY_FIRST_S)
+                found = questions.asked(self._spec.name, given, answers)
+                if isinstance(found, Asks):
+                    return found
+                answers = found
+            else:  # it wants to be called again with nothing but its own state
+                answers = replace(answers, responses=None, state=given.request_state)
+                await asyncio.sleep(MCP_RESTART_DELAY_FIRST_S)
         raise BegunError(f"{self._spec.name} asked to be called again {QUESTIONS_PER_CALL_MAX} times in a row")
 
     async def _sent(
-        self, arguments: dict[str, JsonValue], call: Call, responses: InputResponses | None, state: str | None
+        self, arguments: dict[str, JsonValue], call: Call, answers: Answers
     ) -> CallToolResult | InputRequiredResult:
         said = notes.taken()
 
@@ -144,8 +153,8 @@ class McpTool:
         params = CallToolRequestParams(
             name=self._tool,
             arguments=arguments,
-            input_responses=responses,
-            request_state=state,
+            input_responses=answers.responses,
+            request_state=answers.state,
             _meta={KEY: call.idempotency_key},
         )
         live = await self._reached()

@@ -5,10 +5,15 @@ there are so far; when none is missing the call is made again with all of them. 
 
 A person answers in words. A form with one field takes them as its value, of the type that it has; one with several
 takes a JSON object. What does not fit is asked for again with the reason, and the server hears nothing of it.
+
+People take days, and a server's state may be good for minutes, or for as long as its process. One that does not take
+its own state back is called from the beginning, and what it asks then is answered with what a person said to just that
+question. A person is asked only what was not asked before.
 """
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from mcp_types import (
@@ -22,7 +27,7 @@ from mcp_types import (
 from pydantic import JsonValue
 
 from perdure.core.artifacts import Asks
-from perdure.core.digests import safe_json
+from perdure.core.digests import digest, safe_json
 from perdure.core.errors import ConfigurationError, InvalidInput, ToolError
 from perdure.core.forms import checked_form
 from perdure.tools.json_arguments import JsonArguments
@@ -36,18 +41,38 @@ _NO: Final = frozenset({"no", "n", "false"})
 class Answers:
     """What a call goes on with."""
 
-    responses: InputResponses | None
-    state: str | None
+    responses: InputResponses | None = None
+    state: str | None = None
+    said: Mapping[str, JsonValue] = field(default_factory=dict)
+    """Every answer that a person gave in this call, by the digest of its question."""
+    again: bool = False
+    """Whether the call was begun anew, and questions that were answered are not to be put again."""
 
 
-def asked(tool: str, given: InputRequiredResult) -> Asks:
-    """Return the first of a server's questions. Raises `ToolError` where it asks for what is not offered."""
+def asked(tool: str, given: InputRequiredResult, so_far: Answers) -> Asks | Answers:
+    """Return the first of a server's questions that a person must answer, or all that was answered before.
+
+    Raises `ToolError` where it asks for what is not offered.
+    """
     requests: dict[str, JsonValue] = {}
     for key, request in (given.input_requests or {}).items():
         if not isinstance(request, ElicitRequest):
             raise ToolError(f"Not done: {tool} asks for {request.method}, and nobody here answers that.")
         requests[key] = safe_json(request.model_dump(mode="json", by_alias=True, exclude_none=True))
-    return _next(tool, {"requests": requests, "responses": {}, "state": given.request_state})
+    known = {key: so_far.said[digest(each)] for key, each in requests.items() if digest(each) in so_far.said}
+    kept: dict[str, JsonValue] = {
+        "requests": requests,
+        "responses": known if so_far.again else {},
+        "state": given.request_state,
+        "said": dict(so_far.said),
+    }
+    return _answers(kept) if so_far.again and len(known) == len(requests) else _next(tool, kept)
+
+
+def _answers(kept: dict[str, JsonValue], *, again: bool = True) -> Answers:
+    responses = cast(dict[str, Any], kept["responses"])
+    made: InputResponses = {key: ElicitResult.model_validate(each) for key, each in responses.items()}
+    return Answers(made, cast(str | None, kept["state"]), cast(dict[str, JsonValue], kept["said"]), again)
 
 
 def answered(tool: str, kept: JsonValue, answer: str) -> Answers | Asks:
@@ -60,12 +85,9 @@ def answered(tool: str, kept: JsonValue, answer: str) -> Answers | Asks:
         responses[key] = _read(tool, ElicitRequest.model_validate(requests[key]), answer.strip())
     except ValueError as problem:
         return _next(tool, kept, str(problem))
-    held = kept | {"responses": responses}
-    if len(responses) < len(requests):
-        return _next(tool, held)
-    return Answers(
-        {key: ElicitResult.model_validate(each) for key, each in responses.items()}, cast(Any, kept["state"])
-    )
+    said = cast(dict[str, JsonValue], kept["said"]) | {digest(requests[key]): responses[key]}
+    held: dict[str, JsonValue] = kept | {"responses": responses, "said": said}
+    return _next(tool, held) if len(responses) < len(requests) else _answers(held, again=False)
 
 
 def _next(tool: str, kept: dict[str, JsonValue], problem: str = "") -> Asks:

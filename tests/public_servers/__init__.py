@@ -1,0 +1,1 @@
+"""Public MCP servers that nobody here wrote, used from an agent's file."""

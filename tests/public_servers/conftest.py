@@ -1,0 +1,5 @@
+"""One Temporal for the session."""
+
+from tests.temporal.conftest import bench, server
+
+__all__ = ["bench", "server"]
