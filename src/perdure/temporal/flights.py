@@ -11,7 +11,7 @@ from temporalio.exceptions import ActivityError
 from temporalio.workflow import ActivityCancellationType
 
 from perdure.core import events
-from perdure.core.commands import AwaitExpiry, CallModel, CallTool, DropExpiry, Wait
+from perdure.core.commands import AwaitExpiry, CallModel, CallTool, Wait
 from perdure.core.failure import Failure
 from perdure.core.log import Batch, LogEvent
 from perdure.core.ports import Execution
@@ -83,9 +83,9 @@ class Flights:
         waiting = self._expiries[command.help_id] = self._tasks[flight]
         waiting.add_done_callback(lambda _: self._expiries.pop(command.help_id, None))
 
-    def drop_expiry(self, command: DropExpiry) -> None:
+    def drop_expiry(self, help_id: str) -> None:
         """Wait for it no longer; its timer goes with it (P8)."""
-        waiting = self._expiries.get(command.help_id)
+        waiting = self._expiries.get(help_id)
         if waiting is not None:
             waiting.cancel()
 
