@@ -63,6 +63,13 @@ async def test_a_rule_for_no_tool_is_found(folder: Folder) -> None:
     )
 
 
+async def test_a_rule_that_never_decides_is_found(folder: Folder) -> None:
+    loaded = folder.load(f'{HEAD}\n[[approvals]]\nthen = "allow"\n\n[[approvals]]\nthen = "deny"\ntool = "refund"\n')
+    (found,) = [each for each in (await examine(loaded)).problems if "approvals" in each.place]
+    assert found.path == ("approvals", 1)
+    assert found.text.startswith("decides about no call")
+
+
 async def test_the_rules_of_each_tool_are_told(folder: Folder) -> None:
     loaded = folder.load(f'{HEAD}\n[[approvals]]\nthen = "ask"\ntool = "refund"\n\n[[approvals]]\nthen = "deny"\n')
     told = {each.tool.spec.name: [rule.then for rule in each.approvals] for each in (await examine(loaded)).tools}

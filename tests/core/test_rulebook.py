@@ -46,6 +46,23 @@ def test_patterns_and_effect_classes() -> None:
     assert ruled(ApprovalRule(then="allow", tool="Refund"), amount=500) == "ask"
 
 
+def test_a_rule_for_many_tools_is_not_for_those_without_its_arguments() -> None:
+    deny = ApprovalRule(then="deny", when="amount > 1000")
+    book = Rulebook((deny,), TOOLS, {"get_order": ("order_id",), "refund": ("amount", "order_id")})
+    assert book.ruling("get_order", {"order_id": "A"}) is None
+    left_out = book.ruling("refund", {"order_id": "A"})
+    assert left_out is not None
+    assert (left_out.then, left_out.rule) == ("ask", "deny * when amount > 1000")
+    smuggled = book.ruling("get_order", {"order_id": "A", "amount": 2000})
+    assert smuggled is not None
+    assert smuggled.then == "deny"
+    unknown = book.ruling("orders.cancel", {"order_id": "A"})  # nobody knows which arguments it takes
+    assert unknown is not None
+    assert unknown.then == "ask"
+    assert [rule.then for rule in book.about("get_order")] == []
+    assert [rule.then for rule in book.about("refund")] == ["deny", "ask"]
+
+
 @pytest.mark.parametrize("then", ["allow", "deny", "ask"])
 def test_a_condition_that_cannot_be_told_asks_whatever_its_rule_would_do(then: Any) -> None:
     rule = ApprovalRule(then=then, tool="refund", when="amount > 100 and region == 'EU'", expires_in_s=60)

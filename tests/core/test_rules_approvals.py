@@ -19,7 +19,7 @@ REFUND = '{"amount":150,"order_id":"A-1"}'
 
 def waiting(*after: object) -> Task:
     """Return a task whose first call waits for a person's word."""
-    return calling(asking("refund", REFUND, reason="more than 100"), *after)
+    return calling(asking("refund", REFUND, reason="More than 100."), *after)
 
 
 def only(task: Task) -> HelpRequest:
@@ -37,7 +37,7 @@ def test_a_call_waits_for_approval_and_nothing_of_it_begins() -> None:
     assert (request.help_id, request.kind, request.choices) == ("t/1/0", "approval", ("approve", "decline"))
     assert request.digest == exact(REFUND)
     assert request.text == (
-        'May refund(amount=150, order_id="A-1") run? more than 100. It waits by the rule: ask refund. '
+        'May refund(amount=150, order_id="A-1") run? More than 100. '
         'Answer "approve" or "decline", and why after a colon.'
     )
     assert (task.status, task.flights, task.waits, task.expiries) == ("input_required", {}, {}, {})
@@ -48,7 +48,7 @@ def test_a_call_waits_for_approval_and_nothing_of_it_begins() -> None:
             "index": 0,
             "tool": "refund",
             "arguments": REFUND,
-            "ruling": {"then": "ask", "rule": "ask refund", "reason": "more than 100"},
+            "ruling": {"then": "ask", "rule": "ask refund", "reason": "More than 100."},
         }
     ]
 
@@ -100,6 +100,14 @@ def test_b22_an_approval_is_for_one_call_and_not_for_the_next_one_like_it() -> N
     assert not approves(stolen, "refund", json.loads(REFUND), "t/2/0")
     assert not approves(stolen, "refund", {"amount": 151, "order_id": "A-1"}, "t/1/0")
     assert not approves(stolen, "pay", json.loads(REFUND), "t/1/0")
+
+
+def test_what_is_shown_of_a_call_hides_nothing_and_a_cut_is_said() -> None:
+    task = calling(asking("refund", '{"to":"Zoë\u202eooz\u200b"}'), asking("refund", f'{{"to":"{"x" * 9_000}"}}'))
+    first, second = task.state.help
+    assert first.text.startswith('May refund(to="Zoë\\u202eooz\\u200b") run? It waits by the rule: ask refund.')
+    assert "… [cut]" in second.text
+    assert len(second.text) < 8_500
 
 
 def test_two_equal_calls_of_one_reply_are_two_approvals() -> None:

@@ -14,8 +14,9 @@ from perdure.core.agent import ModelSpec
 from perdure.core.commands import CallModel, CallTool, Persist
 from perdure.core.machine import outstanding
 from perdure.core.state import STATE_SCHEMA, TaskState
-from tests.core.task import Task, ask, call
+from tests.core.task import Task, ask, asking, call
 
+FORM = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 SAMPLES = Path(__file__).parent / "samples"
 
 
@@ -34,6 +35,8 @@ def made() -> dict[str, TaskState]:
         "completed",
         "failed",
         "fallback",
+        "approving",
+        "approved",
     )
     tasks = {name: Task(stores=False, after_answer="input_required") for name in names}
     tasks["fallback"] = Task(stores=False, fallbacks=(ModelSpec(name="second"), ModelSpec(name="third", timeout_s=5)))
@@ -65,6 +68,11 @@ def made() -> dict[str, TaskState]:
     tasks["doubting"].store()
     tasks["doubting"].reply(call("pay", '{"amount":1}'), call("get_order"))
     tasks["doubting"].finish(0, "in_doubt", reason="no check")
+    for name in ("approving", "approved"):
+        tasks[name].store()
+        waits = asking("refund", '{"amount":150}', reason="more than 100", expires_in_s=3_600)
+        tasks[name].reply(waits, ask("How many?", form=FORM), ask("Which?", choices=("red", "blue"), expires_in_s=60))
+    tasks["approved"].answer('{"approve": true, "arguments": {"amount": 50}}', by="alice")
     tasks["completed"].withdraw("second")
     tasks["completed"].reply()
     tasks["failed"].model_fails("model_permanent")

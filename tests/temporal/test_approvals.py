@@ -199,3 +199,22 @@ async def test_a_form_is_answered_with_data_and_refused_with_the_place(bench: Be
     assert refused.status == "error"
     assert "ask_participant.form.properties.a.pattern: is not taken in a form" in refused.text
     assert json.loads(answered.text) == {"count": 2, "size": "M"}
+
+
+async def test_a_task_that_asks_in_every_turn_continues_as_new_and_leaves_no_timer(bench: Bench) -> None:
+    asks = [call("ask_participant", {"question": f"Which {n}?", "expires_in_s": 3600}) for n in range(8)]
+    agent = bench.agent(*asks, say("done"))
+    async with bench.app(agent) as app:
+        task = app.task(await bench.start(agent, history_events_max=30))
+        for n in range(8):
+            asked = await event(task, "help.requested", count=n + 1)
+            await task.answer(asked.help_id, f"this {n}")
+        assert await task.result() == "done"
+        stored = await bench.sound(task, app.store)
+        histories = await bench.histories(task.id)
+    assert len(histories) > 2
+    for history in histories:
+        kinds = [each.event_type for each in history.events]
+        started, canceled = EventType.EVENT_TYPE_TIMER_STARTED, EventType.EVENT_TYPE_TIMER_CANCELED
+        assert kinds.count(started) == kinds.count(canceled)
+    assert [result.result.text for result in results_of(stored)] == [f"this {n}" for n in range(8)]

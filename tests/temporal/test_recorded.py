@@ -11,19 +11,22 @@ They were recorded under Python 3.11 and go on under every later one (`perdure.t
     first           before messages could answer questions and carried an envelope
     front-door      with both
     fallbacks       with models that take over for a turn, one of them across two histories
+    asked           with approvals, choices, a form, and questions that expire
 """
 
 import os
+from typing import Any
 
 import pytest
 from temporalio.client import WorkflowHistory
 
-from perdure import Agent, tool
+from perdure import Agent, ApprovalRule, tool
 from perdure.core import events
 from perdure.core.content import Message, TextPart
+from perdure.core.errors import InvalidInput
 from perdure.core.machine import doubts
 from perdure.temporal.contracts import InboxItem, InboxRequest
-from perdure.testing import call, fail, say, scripted
+from perdure.testing import call, calls, fail, say, scripted
 from tests.temporal import recorded
 from tests.temporal.bench import FAST, Bench, Gate, ended, event
 from tests.temporal.replaying import Difference, replay, replay_all
@@ -64,7 +67,8 @@ def _answers(history: WorkflowHistory) -> bool:
 @pytest.mark.skipif("PERDURE_TEST_RECORD" not in os.environ, reason="records, and only when asked to")
 async def test_it_is_recorded(bench: Bench) -> None:
     name = os.environ["PERDURE_TEST_RECORD"]
-    recorded.keep(name, await (_fell_back if name == "fallbacks" else _told)(bench))
+    tellers = {"fallbacks": _fell_back, "asked": _asked}
+    recorded.keep(name, await tellers.get(name, _told)(bench))
 
 
 async def _fell_back(bench: Bench) -> list[WorkflowHistory]:
@@ -84,6 +88,51 @@ async def _fell_back(bench: Bench) -> list[WorkflowHistory]:
     )
     async with bench.app(agent) as app:
         task = app.task(await bench.start(agent, history_events_max=HISTORY_EVENTS_MAX))
+        await event(task, "run.ended", end="answered")
+        await task.cancel()
+        await ended(task, "canceled")
+        await bench.sound(task, app.store, replays=False)
+        return await bench.histories(task.id)
+
+
+async def _asked(bench: Bench) -> list[WorkflowHistory]:
+    """Record a task that asks in every way, and gets wrong answers, right ones and none."""
+
+    @tool(effect="once", ask="amount > 100")
+    async def pay(amount: int) -> str:
+        return f"paid {amount}"
+
+    form: dict[str, Any] = {
+        "type": "object",
+        "properties": {"n": {"type": "integer", "minimum": 1}},
+        "required": ["n"],
+    }
+    agent = bench.agent(
+        calls(call("pay", {"amount": 150}), call("pay", {"amount": 151}), call("pay", {"amount": 5000})),
+        call("ask_participant", {"question": "Which?", "choices": ["red", "blue"], "expires_in_s": 3600}),
+        call("ask_participant", {"question": "How many?", "form": form}),
+        call("ask_participant", {"question": "Anybody?", "expires_in_s": 1}),
+        *(call("look_up", {"word": word}) for word in "abcdef"),
+        say("done"),
+        tools=[pay, look_up],
+        approvals=[ApprovalRule(then="deny", when="amount > 1000", reason="never so much")],
+        after_answer="input_required",
+    )
+    async with bench.app(agent) as app:
+        task = app.task(await bench.start(agent, history_events_max=HISTORY_EVENTS_MAX))
+        first = await event(task, "help.requested")
+        await task.approve(first.help_id, by="alice", arguments={"amount": 120}, reason="less will do")
+        second = await event(task, "help.requested", count=2)
+        await task.decline(second.help_id, "once is enough", by="alice")
+        which = await event(task, "help.requested", count=3)
+        with pytest.raises(InvalidInput):
+            await task.answer(which.help_id, "green")
+        await task.answer(which.help_id, "Blue")
+        count = await event(task, "help.requested", count=4)
+        with pytest.raises(InvalidInput):
+            await task.answer(count.help_id, {"n": 0})
+        await task.answer(count.help_id, {"n": 2})
+        await event(task, "help.closed", reason="expired")
         await event(task, "run.ended", end="answered")
         await task.cancel()
         await ended(task, "canceled")

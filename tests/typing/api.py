@@ -13,6 +13,7 @@ from perdure import (
     ONCE_TABLE,
     Agent,
     App,
+    ApprovalRule,
     Call,
     Check,
     OutcomeUnknown,
@@ -35,7 +36,7 @@ async def find_refund(key: str) -> Check:
     return Check.never() if key else Check.unknown()
 
 
-@tool(effect="once", check=find_refund)
+@tool(effect="once", check=find_refund, ask="amount > 100")
 async def refund(order_id: str, amount: float, call: Call) -> str:
     if amount < 0:
         raise ToolError("an amount must be positive")
@@ -75,7 +76,13 @@ def add(left: int, right: int) -> int:
 
 agent = Agent("shop", model="openai:gpt-5", tools=[get_order, refund, add], instructions="Help.")
 assert_type(load_agent("shop.toml"), Agent)
-careful = Agent("careful", model="openai:gpt-5", fallbacks=["anthropic:claude-sonnet-4-5"])
+careful = Agent(
+    "careful",
+    model="openai:gpt-5",
+    fallbacks=["anthropic:claude-sonnet-4-5"],
+    approvals=[ApprovalRule(then="deny", tool="refund", when="amount > 1000"), ApprovalRule(then="ask", effect="once")],
+    asks_expire_in_s=3600,
+)
 
 
 async def main() -> None:
@@ -89,7 +96,11 @@ async def main() -> None:
         assert_type(events, AsyncIterator[TaskEvent])
         async for event in events:
             assert_type(event.text, str)
+            if event.needs_approval:
+                await task.approve(event.help_id, by="alice", arguments={"amount": 50}, digest=event.call_digest)
+                await task.decline(event.help_id, "not today")
             await task.answer(event.help_id, "yes")
+            await task.answer(event.help_id, {"size": "S", "count": 2}, by="alice")
         number = await task.send("later", lane="queue", message_id="m-1")
         assert_type(number, int)
         assert_type(await task.steer("m-1"), int)

@@ -11,7 +11,7 @@ Asked = dict[str, dict[str, JsonValue]]
 """Open requests by their id, the oldest first."""
 
 _NAMES = {"choices": "choices", "schema": "schema", "expires_at_ms": "expiresAtMs", "tool": "tool"}
-_APPROVAL = {"call_digest": "callDigest", "rule": "rule"}
+_APPROVAL = {"call_digest": "callDigest"}
 
 
 def asked_after(asked: Asked, event: LogEvent, calls: Mapping[int, str]) -> Asked:

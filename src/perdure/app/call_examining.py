@@ -65,7 +65,7 @@ def rules_of(approvals: Sequence[ApprovalRule], tools: Collection[ToolPort] | It
             raise ConfigurationError(
                 "Agent.approvals", f'{rule!r} is no rule; write ApprovalRule(then="ask", tool="refund")'
             )
-    arguments = {tool.spec.name: _properties(tool.schema) for tool in known}
+    arguments = {tool.spec.name: _properties(tool.schema) for tool in known if _names_all(tool.schema)}
     return Rulebook(approvals, [tool.spec for tool in known], arguments)
 
 
@@ -83,6 +83,11 @@ def defaults_of(schema: ToolSchema) -> dict[str, JsonValue]:
         for name, each in _properties(schema).items()
         if isinstance(each, dict) and "default" in each
     }
+
+
+def _names_all(schema: ToolSchema) -> bool:
+    """Whether a tool says which arguments it has: one that takes any object does not."""
+    return bool(_properties(schema)) or schema.parameters.get("additionalProperties") is False
 
 
 def _properties(schema: ToolSchema) -> dict[str, JsonValue]:

@@ -38,6 +38,16 @@ class TaskEvent:
         return str(self.data.get("help_id", ""))
 
     @property
+    def needs_approval(self) -> bool:
+        """Whether this asks for an approval: `Task.approve` and `Task.decline` answer it."""
+        return self.kind == "help.requested" and self.data.get("help_kind") == "approval"
+
+    @property
+    def call_digest(self) -> str:
+        """The digest of the exact call that an approval is asked for, or was given to; empty otherwise."""
+        return str(self.data.get("call_digest", ""))
+
+    @property
     def text(self) -> str:
         """What was said or asked, in words: a message, a reply, a result, a question, a reason."""
         for name in ("text", "message", "reason"):

@@ -111,6 +111,9 @@ def _ruled(
         if whole and not any(is_offered(each.tool.spec.name, (rule.tool,)) for each in tools):
             text = f"{rule.tool!r} is the name of no tool; correct it, or take the rule out"
             problems.append(Found(f"Agent.approvals[{place}].tool", text, ("approvals", place, "tool")))
+        elif whole and not any(rule in each.approvals for each in ruled):
+            text = "decides about no call: its tools lack the arguments or the effect, or an earlier rule decides"
+            problems.append(Found(f"Agent.approvals[{place}]", text, ("approvals", place)))
     return ruled
 
 

@@ -15,7 +15,7 @@ from perdure.core.state import TERMINAL
 
 def broken_promises(events: Sequence[TaskEvent], effects: Sequence[EffectRow]) -> tuple[str, ...]:
     """Return what the whole log of a task and its ledger show to be broken, each with its promise's number."""
-    judges = (_numbers, _ends, _messages, _answers, _results)
+    judges = (_numbers, _ends, _messages, _answers, _approvals, _results)
     return (*(words for judge in judges for words in judge(events)), *_ledger(effects))
 
 
@@ -60,6 +60,21 @@ def _answers(events: Sequence[TaskEvent]) -> Iterator[str]:
     for turn, count in answered.items():
         if count > 1:
             yield f"P2: turn {turn} has {count} answers"
+
+
+def _approvals(events: Sequence[TaskEvent]) -> Iterator[str]:
+    """P3: a call that was to wait for a person begins after they approved it, and one that a rule denies never does."""
+    waits: dict[tuple[int, int], str] = {}
+    for event in events:
+        calls = event.data.get("calls")
+        for call in calls if isinstance(calls, list) else ():
+            if isinstance(call, dict) and isinstance(ruling := call.get("ruling"), dict):
+                waits[event.turn, int(str(call["index"]))] = str(ruling.get("rule"))
+        at = event.turn, int(str(event.data.get("index", -1)))
+        if event.kind == "help.answered" and event.data.get("verdict") == "approved":
+            waits.pop(at, None)
+        elif event.kind == "tool.started" and at in waits:
+            yield f"P3: event {event.number} begins call {at[0]}/{at[1]}, and nobody approved it ({waits[at]})"
 
 
 def _results(events: Sequence[TaskEvent]) -> Iterator[str]:

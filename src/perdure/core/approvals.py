@@ -11,6 +11,7 @@ begin anew under its next one with the same approval: that was given to the call
 """
 
 import json
+import re
 from typing import Final, Literal
 
 from pydantic import JsonValue
@@ -23,6 +24,9 @@ from perdure.core.errors import InvalidInput
 
 APPROVE: Final = "approve"
 DECLINE: Final = "decline"
+
+_UNSEEN: Final = re.compile("[\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+"""Characters without a width, and those that reorder a line: whoever approves a call must see what stands there."""
 
 
 class Ruling(Frozen):
@@ -73,6 +77,11 @@ def edited_note(approval: Approval | None) -> str:
         )
         + ".\n"
     )
+
+
+def visible(shown: str) -> str:
+    """Write what would not be seen, or would turn the order of what is seen around, as its escape."""
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", shown)
 
 
 def bounded_reason(text: str) -> str:

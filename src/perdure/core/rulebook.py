@@ -7,7 +7,7 @@ to the rules that were in force when the model asked for it, whichever worker ru
 tightens the rules reaches every call that is asked for from then on, in running tasks too.
 
 A condition that cannot be told asks: that is the one answer which is safe for a rule that would allow and for one that
-would deny.
+would deny. A rule for many tools is not for those that do not have the arguments that its condition names.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -76,7 +76,7 @@ class Rulebook:
                 "Agent.approvals", f"are {len(rules)} rules, at most {asking_limits.RULES_MAX}; use patterns"
             )
         self._tools = {spec.name: spec for spec in tools}
-        known = dict(arguments or {})
+        self._arguments = known = {name: frozenset(each) for name, each in (arguments or {}).items()}
         self._rules: list[tuple[ApprovalRule, Condition | None]] = []
         for place, rule in enumerate(rules):
             condition = _parsed(rule, f"Agent.approvals[{place}].when")
@@ -92,16 +92,18 @@ class Rulebook:
         """Return the rules that may decide about calls of a tool, in order: none after one that always does."""
         found: list[ApprovalRule] = []
         for rule, condition in self._rules:
-            if self._is_for(rule, self._tools[tool]):
+            if self._is_for(rule, condition, self._tools[tool], ()):
                 found.append(rule)
                 if condition is None:
                     break
         return tuple(found)
 
-    @staticmethod
-    def _is_for(rule: ApprovalRule, spec: ToolSpec) -> bool:
+    def _is_for(self, rule: ApprovalRule, condition: Condition | None, spec: ToolSpec, given: Collection[str]) -> bool:
         named = rule.tool == spec.name or fnmatchcase(spec.name, rule.tool)
-        return named and rule.effect in {None, spec.effect}
+        if not named or rule.effect not in {None, spec.effect}:
+            return False
+        known = self._arguments.get(spec.name)
+        return condition is None or known is None or not condition.names - known - set(given)
 
     def ruling(
         self, tool: str, arguments: dict[str, JsonValue], defaults: Mapping[str, JsonValue] | None = None
@@ -112,7 +114,7 @@ class Rulebook:
             return None
         given = {**(defaults or {}), **arguments}
         for rule, condition in self._rules:
-            if not self._is_for(rule, spec):
+            if not self._is_for(rule, condition, spec, given):
                 continue
             try:
                 fits = condition is None or condition.holds(given)

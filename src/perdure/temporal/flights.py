@@ -11,7 +11,7 @@ from temporalio.exceptions import ActivityError
 from temporalio.workflow import ActivityCancellationType
 
 from perdure.core import events
-from perdure.core.commands import AwaitExpiry, CallModel, CallTool, DropExpiry, Wait
+from perdure.core.commands import AwaitExpiry, CallModel, CallTool, Wait
 from perdure.core.failure import Failure
 from perdure.core.log import Batch, LogEvent
 from perdure.core.ports import Execution
@@ -80,11 +80,12 @@ class Flights:
         """Wait until a help request expires."""
         flight = Flight(name=EXPIRY, turn=command.turn, index=command.index, attempt=0, status="waiting")
         self._launch(flight, self._expiry(command), lambda: None)
-        self._expiries[command.help_id] = self._tasks[flight]
+        waiting = self._expiries[command.help_id] = self._tasks[flight]
+        waiting.add_done_callback(lambda _: self._expiries.pop(command.help_id, None))
 
-    def drop_expiry(self, command: DropExpiry) -> None:
+    def drop_expiry(self, help_id: str) -> None:
         """Wait for it no longer; its timer goes with it (P8)."""
-        waiting = self._expiries.pop(command.help_id, None)
+        waiting = self._expiries.get(help_id)
         if waiting is not None:
             waiting.cancel()
 
@@ -185,7 +186,6 @@ class Flights:
 
     async def _expiry(self, command: AwaitExpiry) -> None:
         await asyncio.sleep(max(0, command.at_ms - now_ms()) / 1000)
-        self._expiries.pop(command.help_id, None)
         self._apply(events.HelpExpired(at_ms=max(now_ms(), command.at_ms), help_id=command.help_id))
 
     def _batch(self, rows: tuple[LogEvent, ...]) -> Batch:

@@ -156,6 +156,10 @@ class TaskWorkflow:
                     self._writer.fence(run)
                 case Persist():
                     self._writer.persist()
+                case DropExpiry(help_id=help_id):
+                    # At once: what is left to launch says whether the task may continue as new.
+                    self._todo = [c for c in self._todo if not (isinstance(c, AwaitExpiry) and c.help_id == help_id)]
+                    self._flights.drop_expiry(help_id)
                 case _:
                     self._todo.append(command)
 
@@ -180,8 +184,6 @@ class TaskWorkflow:
                     self._flights.wait(command)
                 case AwaitExpiry():
                     self._flights.await_expiry(command)
-                case DropExpiry():
-                    self._flights.drop_expiry(command)
                 case StopFlights():
                     self._flights.stop()
                 case _:

@@ -41,12 +41,11 @@ def ask_for_approval(draft: Draft, call: CallState) -> None:
     if call.ruling is None:
         raise InvariantBroken("P3", f"call {draft.turn.number}/{call.index} asks for an approval that it needs not")
     key = call_key(draft, call)
-    why = f" {call.ruling.reason.rstrip('.')}." if call.ruling.reason else ""
+    why = call.ruling.reason.rstrip(".") or f"It waits by the rule: {call.ruling.rule}"
     until = call.ruling.expires_in_s
     within = f" Without an answer within {until:g} s it is declined." if until is not None else ""
     text = (
-        f"May {call.shown or call.tool} run?{why} It waits by the rule: {call.ruling.rule}. "
-        f'Answer "{APPROVE}" or "{DECLINE}", and why after a colon.{within}'
+        f'May {call.shown or call.tool} run? {why}. Answer "{APPROVE}" or "{DECLINE}", and why after a colon.{within}'
     )
     put_question(
         draft,

@@ -3,6 +3,7 @@
 from pydantic import JsonValue
 
 from perdure.core import asking_limits, events, limits
+from perdure.core.approvals import visible
 from perdure.core.budget import overdue
 from perdure.core.commands import CallModel, Wait
 from perdure.core.digests import cut_text, safe_text
@@ -122,13 +123,14 @@ def _call(draft: Draft, index: int, summary: events.CallSummary) -> CallState:
     approves = summary.ruling is not None and summary.ruling.then == "ask"
     asks = approves or (spec is not None and spec.in_doubt == "ask")
     bytes_max = asking_limits.SHOWN_BYTES_MAX if approves else limits.SHOWN_CALL_BYTES_MAX
+    shown = shown_call(summary.tool, summary.arguments_json, bytes_max) if asks else ""
     return CallState(
         index=index,
         call_id=summary.call_id,
         tool=summary.tool,
         arguments_digest=summary.arguments_digest,
         question=_cut_question(summary.question),
-        shown=shown_call(summary.tool, summary.arguments_json, bytes_max) if asks else "",
+        shown=visible(shown) if approves else shown,
         manner=summary.manner,
         ruling=summary.ruling,
     )
