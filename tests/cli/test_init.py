@@ -10,10 +10,11 @@ from perdure.app.agent_file.form import AgentForm, HttpForm, McpForm, OauthForm
 from perdure.app.agent_file.reading import read_form
 from perdure.app.loading import load_agent
 from perdure.core.agent import Budget, RetryPolicy
+from perdure.core.rulebook import ApprovalRule
 from perdure.core.tool_rules import ToolRules
 from tests.cli.desk import Desk
 
-FORMS = (AgentForm, McpForm, OauthForm, HttpForm, ToolRules, Budget, RetryPolicy)
+FORMS = (AgentForm, ApprovalRule, McpForm, OauthForm, HttpForm, ToolRules, Budget, RetryPolicy)
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def test_every_key_that_there_is_stands_in_it(first: Path) -> None:
     text = first.read_text()
     for form in FORMS:
         for key in form.model_fields.keys() - {"mcp", "http", "rules"}:
-            assert re.search(rf"^#?{key} = |^#?\[(\w+\.)*{key}\]", text, re.MULTILINE), f"{form.__name__}.{key}"
+            assert re.search(rf"^#?{key} = |^#?\[{{1,2}}(\w+\.)*{key}\]", text, re.MULTILINE), f"{form.__name__}.{key}"
     for table in ("[rules.write_note]", "[mcp.orders]", '[mcp.orders.rules."refund*"]', "[http.shipping]"):
         assert f"#{table}" in text
 

@@ -98,7 +98,7 @@ async def test_a_store_that_lost_confirmed_rows_is_behind(store: SqlStore) -> No
 
 async def test_another_header_is_refused(store: SqlStore) -> None:
     task = await new_task(store)
-    with pytest.raises(StoreAhead, match="another context, agent, principal or sharing"):
+    with pytest.raises(StoreAhead, match="another context, agent or principal, or sharing"):
         await store.write(batch(task, header=header(task, context_id="other")), 200)
     with pytest.raises(InvalidInput, match="belongs to another principal"):
         await store.write(batch("stranger", header=header("stranger", principal="bob")), 200)
