@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from perdure import Task
 from perdure.app.agent_file.reading import read_form
 
 ROOT = Path(__file__).parents[1]
@@ -16,12 +17,20 @@ def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", PAGES[page], flags=re.DOTALL)
 
 
-@pytest.mark.parametrize("source", blocks("tools.md", "python"))
-def test_each_source_of_tools_can_be_made(source: str) -> None:
+AGENTS = [block for page in PAGES for block in blocks(page, "python") if " Agent(" in block]
+
+
+@pytest.mark.parametrize("source", AGENTS)
+def test_each_agent_can_be_made(source: str) -> None:
     program = types.ModuleType("shop")
     exec(source, program.__dict__)
     agents = [each for each in program.__dict__.values() if type(each).__name__ == "Agent"]
     assert [len(agent.tools) for agent in agents] == [1]
+
+
+def test_the_operations_of_a_task_are_there() -> None:
+    block = blocks("talking.md", "python")[0]
+    assert all(callable(getattr(Task, name)) for name in re.findall(r"task\.(\w+)\(", block))
 
 
 def test_the_agent_in_a_file_is_read(tmp_path: Path) -> None:
