@@ -23,7 +23,7 @@ from temporalio.client import Client
 from perdure.app.app import App
 from perdure.app.births import ending_of
 from perdure.app.events import TaskEvent
-from perdure.app.supervisor import Change, Fleet, supervised
+from perdure.app.supervisor import Change, Fleet, Supervisor, supervised
 from perdure.cli.demo.agent import AGENT_ID, REFERENCE
 from perdure.cli.demo.customer import Beside, Customer
 from perdure.cli.demo.evidence import Kill, Notes, Waiting, pid_in, waiting, working_pids
@@ -110,7 +110,7 @@ class Director:
                 self._follower = asyncio.create_task(self._follow(customer))
                 if self.plan.kill == "twice":
                     await self._kill_in_the_call(task_id)
-                await self._be_the_customer(customer, task_id)
+                await self._be_the_customer(customer, task_id, supervisor)
                 await self._until("the workflow's end", self._closed(task_id))
                 self._told = await customer.told() if self.plan.a2a else ""
         finally:
@@ -173,8 +173,12 @@ class Director:
             await self._kill(victim, "get_order is open")
         self.stage.hold.unlink()
 
-    async def _be_the_customer(self, customer: Customer, task_id: str) -> None:
-        """Answer each question; before the first answer the worker is killed once the task waits quietly."""
+    async def _be_the_customer(self, customer: Customer, task_id: str, supervisor: Supervisor) -> None:
+        """Answer each question; before the first answer the worker is killed once the task waits quietly.
+
+        Not before the one that was killed earlier has a successor: a fleet has one worker more than it was asked for,
+        and with two of them gone an answer would find nobody while a new one still starts its servers.
+        """
 
         async def asked_or_ended() -> bool:
             return self._question() is not None or self._ended()
@@ -189,6 +193,8 @@ class Director:
             if question is None:
                 return
             if self._waiting is None:
+                self.waits_for = "a worker in the killed one's place"
+                await supervisor.full()
                 await self._until("the task to wait quietly", quiet)
                 history = await read_history(self.client, task_id)
                 await self._kill(pid_in(history.attempts[-1].worker), "the task waits for the customer")
