@@ -162,6 +162,7 @@ def test_sources_are_the_same_values_as_in_python(folder: Folder) -> None:
         [mcp.away.oauth]
         client_id = "shop"
         client_secret = "${AWAY_SECRET}"
+        issuer = "https://login.example.com"
 
         [http.stock]
         document = "orders.json"
@@ -181,7 +182,7 @@ def test_sources_are_the_same_values_as_in_python(folder: Folder) -> None:
         "away",
         url="https://mcp.example.com/mcp",
         headers={"Authorization": "Bearer ${AWAY}"},
-        oauth=ClientCredentials("shop", "${AWAY_SECRET}"),
+        oauth=ClientCredentials("shop", "${AWAY_SECRET}", "https://login.example.com"),
     )
     assert isinstance(stock, OpenApiTools)
 

@@ -157,6 +157,13 @@ async def working(server: tuple[str, Client], tmp_path_factory: pytest.TempPathF
         yield opened
 
 
+def _points() -> list[object]:
+    """Return the points; those away from the tool's call are the same for any tool, and are for the full tests."""
+    return [
+        pytest.param(point, marks=[] if point.startswith("tool.") else [pytest.mark.full]) for point in WORKER_POINTS
+    ]
+
+
 def worker_killed(point: str, tool: str) -> tuple[Seen, ...]:
     """Return what may come of it: where the request is on its way, the server may have it or not."""
     plain = ("applied",) if tool == "ship_replacement" else ("answered",)
@@ -174,7 +181,7 @@ def worker_killed(point: str, tool: str) -> tuple[Seen, ...]:
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-@pytest.mark.parametrize("point", WORKER_POINTS)
+@pytest.mark.parametrize("point", _points())
 async def test_p3_a_worker_killed_around_a_call_to_a_server_makes_no_second_effect(
     working: Shop, point: str, tool: str
 ) -> None:

@@ -22,6 +22,9 @@ MCP_END_S = 1.5
 MCP_CLOSE_S = 10.0
 """What closing a connection may take before it is cut off: the SDK's own waits are 6.5 s together."""
 
+MCP_END_HEARD_S = 1.0
+"""A connection of which a request learned that it is closed hears of its end within milliseconds, if it ended."""
+
 MCP_PAGES_MAX = 100
 """Pages of one listing: a server that never ends its list must not hold up a start."""
 

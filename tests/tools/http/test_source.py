@@ -10,7 +10,7 @@ from perdure.core import http_limits
 from perdure.core.errors import BegunError, ConfigurationError, OutcomeUnknown, ToolError, Unavailable
 from perdure.core.tool_rules import ToolRules
 from perdure.tools.http import OpenApiTools
-from tests.tools.http.running import OK, SHOP, Service, document, opened, parameter
+from tests.tools.http.running import OK, SHOP, Service, body, document, opened, parameter
 
 ONE = document({"/echo": {"get": {"operationId": "echo", **OK}, "post": {"operationId": "post", **OK}}})
 
@@ -28,6 +28,21 @@ async def test_tools_are_named_after_their_source_and_only_those_that_fit_are_of
         digests = {tool.spec.schema_digest for tool in tools}
         assert len(digests) == 4
         assert None not in digests
+
+
+async def test_a_task_knows_a_tool_by_what_calls_are_held_to() -> None:
+    """B19: other words are the same tool; another parameter or another method is not."""
+
+    async def registered(method: str = "post", summary: str = "Pay.", **properties: object) -> str | None:
+        operation = {"operationId": "pay", "summary": summary, "requestBody": body("a", **properties), **OK}
+        async with opened(document({"/pay": {method: operation}}), base_url="https://shop.example", rules={}) as tools:
+            return tools.ports["pay"].spec.schema_digest
+
+    text, number = {"type": "string"}, {"type": "number"}
+    first = await registered(a=text)
+    assert await registered(a=text, summary="Pay back.") == first
+    changed = {await registered(a=number), await registered(a=text, b=text), await registered("put", a=text)}
+    assert len(changed - {first}) == 3
 
 
 @pytest.mark.parametrize(

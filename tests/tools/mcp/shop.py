@@ -14,7 +14,7 @@ from perdure.core.ports import Call, ToolPort
 
 SERVER = Path(__file__).with_name("shop_door.py")
 ODD = Path(__file__).with_name("odd_server.py")
-WITHIN_S = 30.0
+WITHIN_S = 60.0
 
 
 def is_alive(pid: int) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 import mcp_types as types
 import pytest
+from opentelemetry import trace
 
 from perdure.core.artifacts import WithFiles
 from perdure.core.errors import BegunError, ConfigurationError, ToolError
@@ -15,6 +16,7 @@ from perdure.tools.mcp.checks import read_check
 from tests.tools.mcp.shop import WITHIN_S, Shop, call, named
 
 
+@pytest.mark.slow
 async def test_errors_before_a_call_say_that_it_did_not_begin_and_others_say_nothing(shop: Shop) -> None:
     async with shop.odd("codes").opened() as tools:
         fail = named(tools)["fail"]
@@ -26,6 +28,7 @@ async def test_errors_before_a_call_say_that_it_did_not_begin_and_others_say_not
                 await fail.invoke({"code": code}, call())
 
 
+@pytest.mark.slow
 async def test_a_tool_that_changes_while_it_is_connected_refuses_the_next_call(shop: Shop) -> None:
     async with shop.odd("changing").opened() as tools:
         grow = named(tools)["grow"]
@@ -37,6 +40,18 @@ async def test_a_tool_that_changes_while_it_is_connected_refuses_the_next_call(s
                 await asyncio.sleep(0.01)  # the server's word comes on a stream of its own
         assert "the schema or class of odd.grow changed at its server" in await grow.ready(registered)
         assert await grow.ready(None) == "", "a task from before digests goes on"
+
+
+@pytest.mark.slow
+async def test_key_and_trace_go_along_with_a_call(shop: Shop) -> None:
+    within = trace.SpanContext(trace_id=0xABC, span_id=0xDEF, is_remote=False, trace_flags=trace.TraceFlags(1))
+    async with shop.server(tools=("look_up",)).opened() as tools:
+        with trace.use_span(trace.NonRecordingSpan(within)):
+            await named(tools)["look_up"].invoke({"word": "w"}, call("t/7/1"))
+        await named(tools)["look_up"].invoke({"word": "w"}, call("t/7/2"))
+    traced, plain = shop.told("calls")
+    assert (traced["key"], plain["key"]) == ("t/7/1", "t/7/2")
+    assert ("traceparent" in traced["meta"], "traceparent" in plain["meta"]) == (True, False)
 
 
 # --- checks -----------------------------------------------------------------------------------------------------

@@ -6,13 +6,16 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from perdure import McpServer, ToolRules
+from perdure import ClientCredentials, McpServer, ToolRules
 from perdure.core.errors import BegunError, ToolError, Unavailable
 from tests.tools.mcp.shop import SERVER, Shop, call, named, until
+
+pytestmark = pytest.mark.slow
 
 
 def free_port() -> int:
@@ -30,8 +33,9 @@ def answers(port: int) -> bool:
 class Served:
     """The shop at a port, started and killed by a test."""
 
-    def __init__(self, folder: Path, port: int) -> None:
+    def __init__(self, folder: Path, port: int, program: Path = SERVER) -> None:
         self.folder = folder
+        self._program = program
         self.port = port
         self._process: asyncio.subprocess.Process | None = None
 
@@ -40,7 +44,7 @@ class Served:
         return f"http://127.0.0.1:{self.port}/mcp"
 
     async def start(self) -> None:
-        command = (sys.executable, str(SERVER), str(self.folder), str(self.port))
+        command = (sys.executable, str(self._program), str(self.folder), str(self.port))
         self._process = await asyncio.create_subprocess_exec(*command)
         await until(lambda: answers(self.port))
 
@@ -51,8 +55,8 @@ class Served:
 
 
 @contextlib.asynccontextmanager
-async def served(shop: Shop) -> AsyncIterator[Served]:
-    at = Served(shop.folder, free_port())
+async def served(shop: Shop, program: Path = SERVER) -> AsyncIterator[Served]:
+    at = Served(shop.folder, free_port(), program)
     await at.start()
     try:
         yield at
@@ -91,6 +95,22 @@ async def test_a_server_that_is_killed_leaves_its_calls_open_and_is_found_again(
         assert (await checking).answer == "happened", "a check waits for a server that is away"
         assert await look_up.invoke({"word": "w"}, call("t/1/2")) == "w: found"
     assert [line["order"] for line in shop.world] == ["A"]
+
+
+async def test_tokens_are_got_for_credentials_from_the_environment(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_SECRET", "its-secret")
+    guarded = Path(__file__).with_name("guarded_server.py")
+    async with served(shop, guarded) as at:
+        issuer = at.url.removesuffix("/mcp")
+        known = ClientCredentials("perdure", "${SHOP_SECRET}", issuer, scope="orders")
+        async with McpServer("shop", url=at.url, oauth=known).opened() as tools:
+            assert await named(tools)["hello"].invoke({}, call()) == "hello"
+        assert [asked["grant"] for asked in shop.told("tokens")] == ["client_credentials"]
+        for wrong in (ClientCredentials("perdure", "another", issuer), replace(known, issuer="https://elsewhere")):
+            with pytest.raises(Unavailable, match="MCP server 'shop'"):
+                async with McpServer("shop", url=at.url, oauth=wrong).opened():
+                    pass
+        assert len(shop.told("tokens")) == 2, "the secret was shown to nobody else"
 
 
 async def test_one_that_is_not_there_is_unavailable() -> None:

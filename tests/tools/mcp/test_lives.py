@@ -9,6 +9,8 @@ import pytest
 from perdure.core.errors import BegunError, ToolError, Unavailable
 from tests.tools.mcp.shop import Shop, call, is_alive, named, until
 
+pytestmark = pytest.mark.slow
+
 WORKER = """
 import asyncio, sys
 from pathlib import Path
@@ -33,7 +35,6 @@ async def test_it_ends_with_its_tools_and_with_what_it_started(shop: Shop) -> No
     assert not any(map(is_alive, shop.pids))
 
 
-@pytest.mark.slow
 async def test_it_ends_when_its_worker_is_killed_also_in_the_middle_of_a_call(shop: Shop) -> None:
     shop.be("hold-before")
     worker = await asyncio.create_subprocess_exec(
@@ -66,6 +67,31 @@ async def test_a_call_in_flight_is_open_and_the_next_one_has_a_new_server(shop: 
         assert await named(tools)["put"].invoke({"name": "a", "value": 1}, call(attempt=2)) == {"a": 1}
         assert len(shop.pids) == 2
     assert [line["key"] for line in shop.world] == ["t/1/0"]
+
+
+async def test_calls_at_once_share_one_server(shop: Shop) -> None:
+    shop.be("hold-look_up")
+    async with shop.server().opened() as tools:
+        look_up = named(tools)["look_up"]
+        calls = [asyncio.create_task(look_up.invoke({"word": str(n)}, call(f"t/1/{n}"))) for n in range(10)]
+        await shop.reached("look_up", times=10)
+        shop.be_no_more("hold-look_up")
+        assert await asyncio.gather(*calls) == [f"{n}: found" for n in range(10)]
+    assert len(shop.pids) == 1
+    assert len({line["key"] for line in shop.told("calls")}) == 10
+
+
+async def test_a_call_that_is_told_to_stop_is_cancelled_at_the_server(shop: Shop) -> None:
+    shop.be("hold-before")
+    async with shop.server().opened() as tools:
+        putting = asyncio.create_task(named(tools)["put"].invoke({"name": "a", "value": 1}, call()))
+        await shop.reached("before")
+        putting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await putting
+        shop.be_no_more("hold-before")
+        assert await named(tools)["look_up"].invoke({"word": "w"}, call()) == "w: found", "the connection is as it was"
+    assert shop.world == []
 
 
 async def test_a_death_between_calls_is_noticed_before_the_next_is_sent(shop: Shop) -> None:

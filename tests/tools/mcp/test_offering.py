@@ -9,6 +9,8 @@ from perdure.core.errors import ConfigurationError, Unavailable
 from perdure.testing import scripted
 from tests.tools.mcp.shop import Shop, named
 
+pytestmark = pytest.mark.slow
+
 ALL = {
     "look_up",
     "put",

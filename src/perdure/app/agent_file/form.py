@@ -19,8 +19,8 @@ class OauthForm(Frozen):
 
     client_id: str
     client_secret: str
+    issuer: str
     scope: str | None = None
-    issuer: str | None = None
 
 
 class McpForm(Frozen):

@@ -13,11 +13,12 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
+from importlib.metadata import version
 from typing import Any, Final
 
 import httpx2
-from mcp.client.client import Client
-from mcp.client.session import ClientRequestContext, IncomingMessage
+from mcp.client.client import Client, ConnectMode
+from mcp.client.session import ClientRequestContext, ElicitationFnT, IncomingMessage
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
@@ -36,6 +37,7 @@ from perdure.core.errors import Unavailable
 from perdure.core.limits import PROBLEM_BYTES_MAX
 from perdure.core.mcp_limits import (
     MCP_CLOSE_S,
+    MCP_END_HEARD_S,
     MCP_PAGES_MAX,
     MCP_RESTART_DELAY_FIRST_S,
     MCP_RESTART_DELAY_MAX_S,
@@ -109,13 +111,27 @@ class Live:
 
 
 class Connection:
-    """The one connection of a process to a server named `name`; `close` ends it."""
+    """The one connection of a process to a server named `name`; `close` ends it.
 
-    def __init__(self, name: str, dial: Dial, within_s: float, masked: Callable[[str], str]) -> None:
+    `elicit` answers questions that an older server puts in the middle of a call; by default it says that nobody can.
+    `mode` is the SDK's: by default a server is asked which protocol it speaks.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        dial: Dial,
+        within_s: float,
+        masked: Callable[[str], str],
+        elicit: ElicitationFnT | None = None,
+        mode: ConnectMode = "auto",
+    ) -> None:
         self.name = name
         self._dial = dial
-        self._within_s = within_s
+        self.within_s = within_s
         self._masked = masked
+        self._elicit = elicit or _not_now
+        self._mode = mode
         self._live: Live | None = None
         self._holder: asyncio.Task[None] | None = None
         self._opening = asyncio.Lock()
@@ -133,6 +149,21 @@ class Connection:
             await self._let_go()
             await asyncio.sleep(self._delay_s())
             return await self._open()
+
+    async def listed(self) -> dict[str, Tool]:
+        """Return the server's tools as they are now, over a new connection where the old one is found to have ended.
+
+        Raises `Unavailable` when the server does not answer.
+        """
+        for last in (False, True):
+            live = await self.live()
+            try:
+                async with asyncio.timeout(self.within_s):
+                    return await live.listed()
+            except FAILURES as error:
+                if last or not await _found_ended(live, error):
+                    raise Unavailable(f"the MCP server {self.name!r} {self.told(error)}") from error
+        raise Unavailable(f"the MCP server {self.name!r} does not stay connected")
 
     def _delay_s(self) -> float:
         """How long to wait before the next start: nothing after a life that was long enough."""
@@ -153,11 +184,11 @@ class Connection:
         holder = asyncio.create_task(self._hold(opened), name=f"perdure: MCP server {self.name}")
         try:
             waits: list[asyncio.Future[Any]] = [opened, holder]
-            async with asyncio.timeout(self._within_s):
+            async with asyncio.timeout(self.within_s):
                 await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             self._live = opened.result() if opened.done() else None
         except TimeoutError as error:
-            raise Unavailable(f"the MCP server {self.name!r} did not answer within {self._within_s:g} s") from error
+            raise Unavailable(f"the MCP server {self.name!r} did not answer within {self.within_s:g} s") from error
         except FAILURES as error:
             cause = _first(error)
             if not (isinstance(cause, MCPError) and cause.code == CONNECTION_CLOSED):
@@ -204,11 +235,12 @@ class Connection:
         client = Client(
             self._dial(ended.set),
             cache=None,
-            client_info=Implementation(name="perdure", version="0"),
-            elicitation_callback=_not_now,
+            client_info=Implementation(name="perdure", version=version("perdure")),
+            elicitation_callback=self._elicit,
             message_handler=on_message,
             logging_callback=on_log,
             log_level="info",
+            mode=self._mode,
         )
         async with client:
             heard.append(Live(client, ended))
@@ -235,6 +267,16 @@ class Connection:
         self._closed = True
         async with self._opening:
             await self._let_go()
+
+
+async def _found_ended(live: Live, error: BaseException) -> bool:
+    """Whether a connection has ended: one may learn it from a request before it hears of the end itself."""
+    cause = _first(error)
+    if isinstance(cause, MCPError) and cause.code == CONNECTION_CLOSED:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(MCP_END_HEARD_S):
+                await live.ended.wait()
+    return live.ended.is_set()
 
 
 def _first(error: BaseException) -> BaseException:
@@ -288,5 +330,6 @@ async def _ended(task: "asyncio.Task[None]") -> None:
     """Tell a task of ours to end, and wait until it has."""
     task.cancel()
     await asyncio.wait({task})
-    if not task.cancelled():
-        task.exception()
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
+        _log.error("%s has ended by a defect", task.get_name(), exc_info=error)

@@ -26,7 +26,7 @@ from perdure.tools.json_arguments import JsonArguments
 from perdure.tools.mcp import contents, questions
 from perdure.tools.mcp.checks import read_check
 from perdure.tools.mcp.claims import digest_of
-from perdure.tools.mcp.connection import FAILURES, Connection, Live
+from perdure.tools.mcp.connection import Connection, Live
 from perdure.tools.mcp.exchange import KEY, NotSent, Refused, exchanged
 from perdure.tools.mcp.questions import Answers
 
@@ -95,10 +95,7 @@ class McpTool:
 
         Raises `Unavailable` when the server does not answer.
         """
-        try:
-            tool = (await (await self._connection.live()).listed()).get(self._tool)
-        except FAILURES as error:
-            raise Unavailable(f"the MCP server {self._connection.name!r} {self._connection.told(error)}") from error
+        tool = (await self._connection.listed()).get(self._tool)
         name = self._spec.name
         if tool is None:
             return f"the MCP server {self._connection.name!r} has no tool {self._tool!r} any more; a new task knows"
@@ -189,7 +186,8 @@ class McpTool:
         arguments: dict[str, Any] = {self._checking.parameter: call.idempotency_key}
         request = CallToolRequest(params=CallToolRequestParams(name=self._checking.tool, arguments=arguments))
         given = await _until_sent(lambda: exchanged(self._connection, request, _CHECKED))
-        return read_check(self._checking.tool, given)
+        found = read_check(self._checking.tool, given)
+        return found.model_copy(update={"result": self._environment.masked_json(found.result)})
 
 
 async def _until_sent(send: Callable[[], Awaitable[CallToolResult]]) -> CallToolResult:

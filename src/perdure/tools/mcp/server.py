@@ -31,13 +31,14 @@ NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 class ClientCredentials:
     """How a worker gets tokens for a server without a person: OAuth's client credentials.
 
-    `${NAME}` in any of them is taken from the environment. `issuer` names whom alone the secret may be shown to.
+    `${NAME}` in any of them is taken from the environment. `issuer` is the URL of the authorization server: whoever the
+    MCP server names, the secret is shown to that one alone.
     """
 
     client_id: str
     client_secret: str
+    issuer: str
     scope: str | None = None
-    issuer: str | None = None
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,9 @@ class McpServer:
     environment when the server is opened.
 
     What a server claims of a tool (`readOnlyHint`, `idempotentHint`) gives its effect class where `rules` do not; what
-    it does not claim is `once`. The idempotency key travels in `_meta` as `perdure/idempotency-key`.
+    it does not claim is `once`. The idempotency key travels in `_meta` as `perdure/idempotency-key`. A rule's `check`
+    names a tool of the server that is called with a key alone and answers `{"happened": true, "result": …}`,
+    `{"happened": false, "final": true}` (it never will), or `{"happened": false}` (not so far).
 
     Args:
         name: What its tools' names begin with.
@@ -148,15 +151,15 @@ class McpServer:
     def _credentials(self, url: str, given: ClientCredentials, environment: Environment) -> "httpx2.Auth":
         from perdure.tools.mcp.tokens import provider  # noqa: PLC0415
 
-        def filled(name: str, text: str | None) -> str | None:
-            return None if text is None else environment.filled(f"{self.place}, oauth.{name}", text)
+        def filled(name: str, text: str) -> str:
+            return environment.filled(f"{self.place}, oauth.{name}", text)
 
         return provider(
             url,
-            filled("client_id", given.client_id) or "",
-            filled("client_secret", given.client_secret) or "",
-            filled("scope", given.scope),
+            filled("client_id", given.client_id),
+            filled("client_secret", given.client_secret),
             filled("issuer", given.issuer),
+            None if given.scope is None else filled("scope", given.scope),
         )
 
     def refuse_unknown(self, known: Sequence[str]) -> None:

@@ -26,7 +26,7 @@ class _InMemory:
         self._client = client_info
 
 
-def provider(url: str, client_id: str, client_secret: str, scope: str | None, issuer: str | None) -> httpx2.Auth:
+def provider(url: str, client_id: str, client_secret: str, issuer: str, scope: str | None) -> httpx2.Auth:
     """Return what signs requests to `url` with a token."""
     return ClientCredentialsOAuthProvider(
         server_url=url,
