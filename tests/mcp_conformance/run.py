@@ -24,6 +24,11 @@ def bare_client(kit: Path) -> str:
     return f"{kit / 'venv/bin/python'} -m tests.mcp_conformance.bare"
 
 
+def our_client(kit: Path) -> str:
+    """Return the command of this package's own path to MCP servers (`ours.py`); it needs nothing of the kit's folder."""
+    return f"{sys.executable} -m tests.mcp_conformance.ours"
+
+
 def kept_baseline() -> Verdict:
     """Return what the SDK's bare client came to."""
     return _verdict(json.loads(BASELINE.read_text()))

@@ -11,12 +11,12 @@ from typing import Final
 import pytest
 
 from tests.mcp_conformance.kit_run import ROOT
-from tests.mcp_conformance.run import bare_client, judged, kept_baseline
+from tests.mcp_conformance.run import bare_client, judged, kept_baseline, our_client
 
 KIT: Final = ROOT / ".mcp-kit"
 INSTALL_S: Final = 600.0
 
-CLIENTS: Final[dict[str, Callable[[Path], str]]] = {"bare": bare_client}
+CLIENTS: Final[dict[str, Callable[[Path], str]]] = {"bare": bare_client, "ours": our_client}
 
 SOME: Final = ["initialize", "tools_call", "elicitation-sep1034-client-defaults", "auth/metadata-default"]
 """Both lifecycles, a question and a token."""
@@ -40,8 +40,10 @@ def test_the_kit_sees_what_a_client_does_and_what_none_does(kit: Path) -> None:
         assert [each for each in none.beyond(kept_baseline()) if scenario in each], scenario
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("name", CLIENTS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param("bare", marks=pytest.mark.full), pytest.param("ours", marks=pytest.mark.slow)],
+)
 def test_a_client_fails_in_nothing_beyond_the_baseline(kit: Path, name: str) -> None:
     verdict = judged(kit, CLIENTS[name](kit), [])
     assert verdict.beyond(kept_baseline()) == []
