@@ -25,7 +25,7 @@ def bare_client(kit: Path) -> str:
 
 
 def our_client(kit: Path) -> str:
-    """Return the command of this package's own path to MCP servers (`ours.py`); nothing of the kit's folder is needed."""
+    """Return the command of this package's own path to MCP servers; nothing of the kit's folder is needed."""
     return f"{sys.executable} -m tests.mcp_conformance.ours"
 
 
