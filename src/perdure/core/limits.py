@@ -1,4 +1,4 @@
-"""Every bound of the system, each with its reason (P7); those of push and of the client have files of their own.
+"""Every bound of the system, each with its reason (P7); push, contexts and the client have files of their own.
 
 Units are in the names. What a user may set is a field of an agent's settings whose default is one of these.
 """
@@ -58,19 +58,6 @@ REFERENCE_EVENTS_PER_READ = 50
 
 REFERENCES_KEPT_MAX = 200
 """Referenced tasks whose outcome a worker remembers, REFERENCE_BYTES_MAX each: an outcome never changes."""
-
-CONTEXT_TASKS_MAX = 8
-CONTEXT_BYTES_MAX = 32 * KIB
-CONTEXT_TEXT_BYTES_MAX = 8 * KIB
-"""Ended tasks of its context that a task sees, the latest; what is said of all of them, and in one piece of them: the
-model reads it in every turn."""
-
-CONTEXT_EVENTS_PER_READ = 200
-CONTEXT_EVENTS_MAX = 2_000
-"""Events of one ended task that are looked through for what was said in it, from its end: some two hundred turns."""
-
-CONTEXTS_KEPT_MAX = 200
-"""Tasks of which a worker remembers what they see of their context; CONTEXT_BYTES_MAX each at most, and mostly none."""
 
 # --- queues -----------------------------------------------------------------------------------------------------
 INBOX_PENDING_MAX = 256

@@ -6,9 +6,10 @@ from typing import NamedTuple
 from sqlalchemy import BindParameter, Connection, RowMapping, bindparam, func, select
 
 from perdure.core.content import Entry
+from perdure.core.contexts import ContextRow
 from perdure.core.errors import StoreBehind
 from perdure.core.log import LogEvent, TaskHeader
-from perdure.core.ports import ContextRow, EffectAttemptRow, EffectRow, StoredEvent, TaskRow
+from perdure.core.ports import EffectAttemptRow, EffectRow, StoredEvent, TaskRow
 from perdure.store.bodies import decode
 from perdure.store.schema import (
     contexts,

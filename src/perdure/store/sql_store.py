@@ -11,11 +11,11 @@ from sqlalchemy import Connection
 from perdure.core import faults, limits
 from perdure.core.access import ApiKey
 from perdure.core.content import Entry, ModelReply
+from perdure.core.contexts import ContextRow
 from perdure.core.effects import EffectRequest, Late
 from perdure.core.log import Batch
 from perdure.core.ports import (
     Admission,
-    ContextRow,
     EffectRow,
     Ledgered,
     ModelCallRow,
