@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from perdure import App, Settings, open_app
-from perdure.app.supervisor import Change, Fleet, supervised
+from perdure.app.supervisor import Fleet, supervised
 from perdure.core.errors import Unavailable
 from perdure.temporal.settings import RemoteSettings
 from tests.crash.without import GUARD
@@ -27,7 +27,10 @@ WITHIN_S = 120.0
 
 @contextlib.asynccontextmanager
 async def behind(bench: Bench, line: Line, without: str = "") -> AsyncIterator[App]:
-    """Give an app and a worker that both know Temporal by the line only."""
+    """Give an app and a worker that both know Temporal by the line only.
+
+    A worker that finds no Temporal for long gives up, as its successors do, until there is one again.
+    """
     there = Settings(
         home=bench.home,
         temporal=RemoteSettings(address=line.address, tls=False),
@@ -40,15 +43,12 @@ async def behind(bench: Bench, line: Line, without: str = "") -> AsyncIterator[A
         model_heartbeat_timeout_s=stepping.HEARTBEAT_S,
         model_retry=stepping.PATIENT,
     )
-    changes = list[Change]()
     kept = Fleet("tests.races.stepping:agent", bench.queue, FOLDER, bench.home / "workers.log", given, 0, 0.1)
     async with (
         open_app(agent, settings=there, worker=False) as app,
-        supervised(kept, bench.client, changes.append),
+        supervised(kept, bench.client, lambda change: None),
     ):
         yield app
-    died = [change for change in changes if change.kind == "died" and not change.asked]
-    assert not died, "nobody was killed, and a worker has ended by itself"
 
 
 async def cut_off(bench: Bench, how: How, without: str = "") -> None:

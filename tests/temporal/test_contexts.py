@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from perdure import App, Task, tool
-from perdure.core import limits
+from perdure.core import context_limits as limits
 from perdure.core.content import DataPart, Entry, ModelEntry, UserEntry
 from perdure.core.errors import MessageNotWaiting
 from perdure.testing import call, fail, last_user, replies, say
@@ -130,16 +130,16 @@ async def test_an_end_without_an_answer_is_told_as_data(bench: Bench) -> None:
 
 async def test_p7_what_is_seen_is_bounded_and_says_so(bench: Bench) -> None:
     reader = Reader()
-    long = "x" * (2 * limits.CONTEXT_TEXT_BYTES_MAX)
+    long = "x" * (2 * limits.TEXT_BYTES_MAX)
     async with bench.app(bench.agent(*[reader] * 20)) as app:
-        for number in range(limits.CONTEXT_TASKS_MAX + 1):
-            await done(app, f"{number} {long if number < limits.CONTEXT_TASKS_MAX - 1 else ''}", "c-1")
+        for number in range(limits.TASKS_MAX + 1):
+            await done(app, f"{number} {long if number < limits.TASKS_MAX - 1 else ''}", "c-1")
         await done(app, "last", "c-1")
     given = reader.given[-1]
     assert given[0].startswith("data: ")
     assert "too long" in given[0]
-    assert given[-3:-1] == [f"user: {limits.CONTEXT_TASKS_MAX} ", f"agent: answer to {limits.CONTEXT_TASKS_MAX} "]
-    assert sum(len(each) for each in given) < limits.CONTEXT_BYTES_MAX + 1_000
+    assert given[-3:-1] == [f"user: {limits.TASKS_MAX} ", f"agent: answer to {limits.TASKS_MAX} "]
+    assert sum(len(each) for each in given) < limits.BYTES_MAX + 1_000
 
 
 async def test_another_principals_context_is_not_seen(bench: Bench) -> None:

@@ -19,7 +19,7 @@ from perdure.app.messages import new_id, new_message
 from perdure.app.offer import Offer
 from perdure.app.settings import Settings
 from perdure.app.task import Task
-from perdure.core import limits
+from perdure.core import context_limits, limits
 from perdure.core.content import Message
 from perdure.core.errors import ConfigurationError, InvalidInput, TaskNotFound
 from perdure.core.ports import Store, TaskRow
@@ -95,7 +95,7 @@ class App:
         """Return the tasks of a context that a task which starts in it now will see; none of a new one."""
         if not context_id:
             return ()
-        return await self.store.ended_tasks(context_id, principal, self.agent.id, limits.CONTEXT_TASKS_MAX)
+        return await self.store.ended_tasks(context_id, principal, self.agent.id, context_limits.TASKS_MAX)
 
     def start_of(
         self,

@@ -59,19 +59,6 @@ REFERENCE_EVENTS_PER_READ = 50
 REFERENCES_KEPT_MAX = 200
 """Referenced tasks whose outcome a worker remembers, REFERENCE_BYTES_MAX each: an outcome never changes."""
 
-CONTEXT_TASKS_MAX = 8
-CONTEXT_BYTES_MAX = 32 * KIB
-CONTEXT_TEXT_BYTES_MAX = 8 * KIB
-"""Ended tasks of its context that a task sees, the latest; what is said of all of them, and in one piece of them: the
-model reads it in every turn."""
-
-CONTEXT_EVENTS_PER_READ = 200
-CONTEXT_EVENTS_MAX = 2_000
-"""Events of one ended task that are looked through for what was said in it, from its end: some two hundred turns."""
-
-CONTEXTS_KEPT_MAX = 200
-"""Tasks of which a worker remembers what they see of their context; CONTEXT_BYTES_MAX each at most, and mostly none."""
-
 # --- queues -----------------------------------------------------------------------------------------------------
 INBOX_PENDING_MAX = 256
 """Messages waiting in one task. A sender who is further ahead than this is in a loop."""

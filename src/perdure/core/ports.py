@@ -10,7 +10,7 @@ from perdure.core.access import KeyStore
 from perdure.core.agent import EffectClass, ToolSpec
 from perdure.core.artifacts import Returned
 from perdure.core.content import Entry, Frozen, ModelReply, ResultStatus
-from perdure.core.contexts import ContextRow
+from perdure.core.contexts import ContextStore
 from perdure.core.deltas import DraftKeeper
 from perdure.core.effects import EffectRequest, Late, Verdict
 from perdure.core.log import Batch, LogEvent, TaskHeader
@@ -278,7 +278,7 @@ class StoredEvent(Frozen):
     subject: Entry | None = None
 
 
-class Store(KeyStore, PushKeeper, DraftKeeper, Protocol):
+class Store(KeyStore, PushKeeper, DraftKeeper, ContextStore, Protocol):
     """What outlives a workflow. Every method is one transaction, and every write may be made twice.
 
     Raises `StoreUnavailable` where the database does not answer, `StoreAhead` where another row stands under a
@@ -365,18 +365,6 @@ class Store(KeyStore, PushKeeper, DraftKeeper, Protocol):
 
     async def find_tasks(self, query: TaskQuery) -> TaskPage:
         """Return a page of the tasks that a principal sees."""
-        ...
-
-    async def contexts(self, limit: int) -> tuple[ContextRow, ...]:
-        """Return contexts, the one with the newest task first."""
-        ...
-
-    async def ended_tasks(self, context_id: str, principal: str, agent_id: str, limit: int) -> tuple[str, ...]:
-        """Return the ids of the latest tasks of a context that have ended, the one that changed last at the end."""
-        ...
-
-    async def claim_context(self, context_id: str, principal: str, at_ms: int) -> None:
-        """Keep a context for a principal; raises `InvalidInput` where it is another's. One without tasks is unseen."""
         ...
 
     async def effects(self, task_id: str) -> tuple[EffectRow, ...]:

@@ -17,7 +17,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from perdure.core import limits
+from perdure.core import context_limits as limits
 from perdure.core.content import DataPart, Entry, FilePart, Message, ModelEntry, ModelReply, TextPart, UserEntry
 from perdure.core.digests import canonical, cut_text
 from perdure.core.ports import Store, StoredEvent, TaskRow
@@ -42,7 +42,7 @@ class Contexts:
             return self._kept[task_id]
         seen = await self._of(task_id)
         self._kept[task_id] = seen
-        if len(self._kept) > limits.CONTEXTS_KEPT_MAX:
+        if len(self._kept) > limits.TASKS_KEPT_MAX:
             self._kept.popitem(last=False)
         return seen
 
@@ -51,7 +51,7 @@ class Contexts:
         earlier = first[0].event.data.get("earlier") if first else None
         names = [name for name in earlier if isinstance(name, str)] if isinstance(earlier, list) else []
         found: list[Entry] = []  # the latest first, until there is no more room
-        room = limits.CONTEXT_BYTES_MAX
+        room = limits.BYTES_MAX
         for name in reversed(names):
             row = await self._store.task(name)
             if row is None:
@@ -70,9 +70,9 @@ class Contexts:
         if row.state != "completed":
             said.append(_data({"about": WITHOUT_ANSWER, "state": row.state, "reason": row.reason}))
         upto = row.last_number
-        least = max(0, upto - limits.CONTEXT_EVENTS_MAX)
+        least = max(0, upto - limits.EVENTS_MAX)
         while upto > least:
-            after = max(least, upto - limits.CONTEXT_EVENTS_PER_READ)
+            after = max(least, upto - limits.EVENTS_PER_READ)
             for stored in reversed(await self._store.events_after(row.header.task_id, after, upto - after)):
                 for entry in _conversation(stored):
                     room -= _size(entry)
@@ -109,7 +109,7 @@ def _words(message: Message) -> str:
 
 
 def _cut(text: str) -> str:
-    return cut_text(text, limits.CONTEXT_TEXT_BYTES_MAX, _CUT)
+    return cut_text(text, limits.TEXT_BYTES_MAX, _CUT)
 
 
 def _data(data: dict[str, JsonValue]) -> UserEntry:
