@@ -29,8 +29,8 @@ ELSEWHERE = {
     "store.committed",
     *(point for point in POINTS if point.startswith(("send.", "push.", "help."))),
 }
-"""Points that no first death reaches, one that is no task's own (`test_commits.py`), a server's (`tests/a2a`), that of a
-call which asks (`tools/mcp/test_killed_workers.py`), and those of questions (`test_asking.py`)."""
+"""Points that no first death reaches, one that is no task's own (`test_commits.py`), a server's (`tests/a2a`), that of
+a call which asks (`tools/mcp/test_killed_workers.py`), and those of questions (`test_asking.py`)."""
 
 ONCE = dict.fromkeys((point for point in POINTS if point not in ELSEWHERE), CLASSES)
 
