@@ -62,7 +62,14 @@ class Desk:
         given = {name: value for name, value in os.environ.items() if not name.startswith(("PERDURE", "TEMPORAL"))}
         return {**given, "PERDURE_HOME": str(self.home), "HELPDESK_WORLD": str(self.world), "PYTHONUNBUFFERED": "1"}
 
-    def perdure(self, *words: str, stdin: str = "", command: tuple[str, ...] = COMMAND, **environment: str) -> Finished:
+    def perdure(
+        self,
+        *words: str,
+        stdin: str = "",
+        command: tuple[str, ...] = COMMAND,
+        within_s: float = WAIT_S,
+        **environment: str,
+    ) -> Finished:
         done = subprocess.run(
             [*command, *words],
             cwd=self.folder,
@@ -70,7 +77,7 @@ class Desk:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=WAIT_S,
+            timeout=within_s,
             check=False,
         )
         return Finished(done.returncode, done.stdout, done.stderr)

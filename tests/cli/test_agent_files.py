@@ -9,6 +9,9 @@ from tests.cli.desk import Desk
 
 pytestmark = pytest.mark.slow
 
+WITHIN_S = 180.0
+"""Each of a command's four worker processes starts a server of its own, whose SDK takes seconds to import."""
+
 TOOLS = """
 from perdure.testing import call, last_result, say, scripted
 
@@ -74,11 +77,11 @@ def shop(desk: Desk) -> Path:
 
 
 def test_a_task_of_a_file_runs_and_goes_on_by_its_id_alone(desk: Desk, shop: Path) -> None:
-    asked = desk.perdure("run", "shop/agent.toml", "Pay A-1 back.", "--json", SHOP_NAME="Delft")
+    asked = desk.perdure("run", "shop/agent.toml", "Pay A-1 back.", "--json", within_s=WITHIN_S, SHOP_NAME="Delft")
     assert (asked.code, asked.outcome["outcome"]) == (1, "waiting"), asked.err
     looked = [line["text"] for line in asked.objects if line.get("kind") == "tool.finished"]
     assert looked == ["A-1 of Delft"]
-    done = desk.perdure("run", "--resume", asked.task_id, stdin="yes\n", SHOP_NAME="Delft")
+    done = desk.perdure("run", "--resume", asked.task_id, stdin="yes\n", within_s=WITHIN_S, SHOP_NAME="Delft")
     assert done.code == 0, done.err
     assert "It is paid." in done.out
     assert (shop / "paid").read_text().split() == ["A-1"], "in the file's folder, and once"
