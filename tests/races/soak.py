@@ -26,7 +26,7 @@ CLIENTS = 6
 PAUSE_S = (0.02, 0.3)
 QUIET_S = 2.0
 KILL_EVERY_S = (1.5, 4.0)
-LATEST = 6
+LATEST = 2
 """Who moves or takes back picks among a task's latest messages: older ones do not wait any more."""
 
 SETTLED_S = 120.0
