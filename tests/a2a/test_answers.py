@@ -18,7 +18,7 @@ from tests.a2a.desk import Desk
 from tests.a2a.doors import door, entry
 from tests.temporal.bench import Bench, until
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 LARGE = 6_000_000
 """More than the buffers between two processes of one machine hold."""

@@ -12,7 +12,7 @@ from tests.a2a.desk import sending
 from tests.a2a.doors import door, entry, key_of
 from tests.temporal.bench import Bench, until
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 SOON = entry(AUTH="keys", CREDENTIAL_RECHECK_S="0.05")
 

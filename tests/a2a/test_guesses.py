@@ -10,7 +10,7 @@ from tests.a2a.desk import Desk, reason_of
 from tests.a2a.doors import door, entry, key_of
 from tests.temporal.bench import Bench, until
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 KEYS = entry(AUTH="keys")
 

@@ -12,7 +12,7 @@ from tests.a2a.doors import door, entry, key_of
 from tests.a2a.laning import BINDINGS, Asking, Refused, asking
 from tests.temporal.bench import Bench, Gate, event, rows_of
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 URI = extension.URI
 ODD_ID = "m/4 ?:steer"

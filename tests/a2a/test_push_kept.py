@@ -16,7 +16,7 @@ from tests.a2a.receiver import Receiver
 from tests.temporal.bench import Bench, until
 from tests.temporal.test_store_failures import held
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 URL = "https://example.org/hook"
 

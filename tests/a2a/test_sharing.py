@@ -11,7 +11,7 @@ from perdure.testing import call, say
 from tests.a2a.desk import Desk, Json, desk, sending
 from tests.temporal.bench import Bench, ended
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 ALICE, BOB, EVE = ({"x_name": name} for name in ("alice", "bob", "eve"))
 

@@ -9,7 +9,7 @@ from perdure.core import limits
 from perdure.testing import call, say
 from tests.temporal.bench import Bench, ended
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 
 @tool(effect="read")

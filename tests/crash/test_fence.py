@@ -18,7 +18,7 @@ from perdure.temporal.worker import running_worker
 from perdure.testing import call, say
 from tests.temporal.bench import WAIT_S, Bench, Gate, event
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 
 class Deaf(SqlStore):

@@ -18,6 +18,8 @@ from tests.outage.data_folder import STORE, TEMPORAL, DataFolder
 from tests.outage.load import Load
 from tests.temporal.bench import event, logged, rows_of, until
 
+pytestmark = pytest.mark.slow
+
 SENDERS = 3
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 STAGED = "races/test_rules.py::test_without_its_rule_the_race_comes_out_wrong"
 CORE = "core/test_guards.py::test_without_its_guard_the_protecting_test_fails"
+ASKING = "core/test_guards_asking.py::test_without_its_guard_the_protecting_test_fails"
 CRASH = "crash/test_guards.py::test_without_it_the_test_fails"
 PARKED, STOPPED, GOING_ON = "races/test_parked.py", "races/test_stopped.py", "races/test_going_on.py"
 
@@ -186,8 +187,24 @@ CASES: dict[str, Case] = {
         (f"{GOING_ON}::test_b6_a_message_that_arrives_before_anything_is_cached_takes_effect",),
         (STAGED,),
     ),
-    "B10": Case("A declined call never runs; one approved twice runs once.", missing="Comes with approvals."),
-    "B22": Case("Two approvals of one call are consumed once.", missing="Comes with approvals."),
+    "B10": Case(
+        "A declined call never runs; one approved twice runs once.",
+        (
+            "core/test_rules_approvals.py::test_b10_a_declined_call_never_runs_and_the_model_is_told_why",
+            "crash/test_asking.py::test_a_call_that_nobody_approves_never_runs_wherever_its_worker_dies",
+            "crash/test_asking.py::test_an_approved_call_runs_once_wherever_its_worker_dies",
+        ),
+        (ASKING,),
+    ),
+    "B22": Case(
+        "Two approvals of one call are consumed once.",
+        (
+            "core/test_rules_approvals.py::test_b22_of_two_approvals_the_first_counts_and_the_second_is_refused",
+            "temporal/test_approvals.py::test_two_people_approve_one_call_at_once_and_it_runs_once",
+            "crash/test_asking.py::test_an_approved_call_runs_once_wherever_its_worker_dies",
+        ),
+        (ASKING,),
+    ),
     "B23": Case(
         "A client leaves in the middle of a blocking send: the task goes on.",
         ("a2a/test_served.py::test_a_client_that_leaves_changes_nothing_and_costs_nothing",),

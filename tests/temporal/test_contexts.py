@@ -11,7 +11,7 @@ from perdure.core.errors import MessageNotWaiting
 from perdure.testing import call, fail, last_user, replies, say
 from tests.temporal.bench import Bench, Gate, event, logged, until
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 
 def seen(transcript: tuple[Entry, ...]) -> list[str]:

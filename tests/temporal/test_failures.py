@@ -13,7 +13,7 @@ from perdure.testing import call, calls, fail, last_user, results, say
 from perdure.testing.script import Step
 from tests.temporal.bench import FAST, Bench, Gate, activity_inputs, event, logged, results_of, rows_of
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 
 def told(transcript: tuple[Entry, ...]) -> Step:

@@ -12,7 +12,7 @@ from perdure.testing.scripted import ScriptedModel
 from tests.temporal.bench import FAST, Bench, rows_of
 from tests.temporal.test_history import from_log
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 
 @tool(effect="read")

@@ -16,7 +16,7 @@ from perdure.core.errors import Unavailable
 from perdure.testing import call, say
 from tests.temporal.bench import Bench, Gate, event, rows_of, until
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,8 @@ from perdure.cli.client.giving import message_id_of
 from perdure.cli.main import run_command
 from tests.cli.client.stub import BREAK, Answer, Json, Step, Stream, error, result, stub, task, update
 
+pytestmark = pytest.mark.slow
+
 MINE = message_id_of("k")
 TASK: Json = task(2)["task"]
 
