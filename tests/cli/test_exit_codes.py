@@ -108,6 +108,7 @@ def test_the_default_data_folder_is_documented(here: Desk, capsys: pytest.Captur
     assert "~/.local/share/perdure" in said
 
 
+@pytest.mark.slow
 def test_real_processes_exit_alike(desk: Desk) -> None:
     script = str(Path(COMMAND[0]).with_name("perdure"))
     for command in (COMMAND, (script,)):
