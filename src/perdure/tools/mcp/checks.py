@@ -1,13 +1,4 @@
-"""A check that is a tool of the same server: how it is asked what became of a key, and how its answer is read.
-
-It is called with the key as its one argument, and answers with an object, structured or as JSON text:
-
-    {"happened": true, "result": …}      it did; `result` is what the call would have returned
-    {"happened": false, "final": true}   it did not and never will: the server refuses this key from now on
-    {"happened": false}                  it did not so far
-
-Anything else says nothing, and nothing is guessed from it.
-"""
+"""A check that is a tool of the same server; its answer is structured, or JSON as text (`check_answers.py`)."""
 
 import json
 
@@ -16,6 +7,7 @@ from pydantic import JsonValue
 
 from perdure.core.errors import ConfigurationError
 from perdure.core.ports import Check
+from perdure.tools.check_answers import ANSWERS, check_of
 
 
 def read_check(tool: str, given: CallToolResult) -> Check:
@@ -24,15 +16,10 @@ def read_check(tool: str, given: CallToolResult) -> Check:
     wrapped = answer.get("result") if answer is not None and "happened" not in answer else None
     if isinstance(wrapped, dict):  # a server that wraps every result in an object of its own
         answer = wrapped
-    happened = None if answer is None else answer.get("happened")
-    if given.is_error or answer is None or not isinstance(happened, bool):
-        raise ConfigurationError(
-            f"tool {tool!r}",
-            'as a check it must answer {"happened": true or false, "result": …, "final": true or false}',
-        )
-    if happened:
-        return Check.happened(answer.get("result"))
-    return Check.never() if answer.get("final") is True else Check.not_yet()
+    check = None if given.is_error else check_of(answer)
+    if check is None:
+        raise ConfigurationError(f"tool {tool!r}", f"as a check it must answer {ANSWERS}")
+    return check
 
 
 def _object(given: CallToolResult) -> dict[str, JsonValue] | None:

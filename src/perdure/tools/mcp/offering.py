@@ -10,6 +10,7 @@ from perdure.core.errors import ConfigurationError
 from perdure.core.mcp_limits import MCP_DESCRIPTION_BYTES_MAX, MCP_SCHEMA_BYTES_MAX, MCP_TOOLS_OFFERED_MAX
 from perdure.core.ports import ToolPort, ToolSchema
 from perdure.core.tool_rules import ToolRules, is_offered, ruled_spec, rules_for, settling_s
+from perdure.tools.check_answers import key_argument
 from perdure.tools.environment import Environment
 from perdure.tools.json_arguments import JsonArguments
 from perdure.tools.mcp.claims import claimed, digest_of, parameters_of
@@ -19,9 +20,6 @@ from perdure.tools.mcp.reading import reading_tools
 from perdure.tools.mcp.server import McpServer
 
 NAME_CHARS_MAX = 128
-
-KEY_PARAMETERS = ("key", "idempotency_key", "idempotencyKey")
-"""What a check's parameter for the key is called, if not by the only name that there is."""
 
 _log = logging.getLogger(__name__)
 
@@ -96,14 +94,12 @@ def _checking(server: McpServer, rules: ToolRules, listed: Mapping[str, Tool]) -
     """Return how a tool's check is asked."""
     name = str(rules.check)
     schema = parameters_of(listed[name])
-    properties = schema.get("properties")
-    names = list(properties) if isinstance(properties, dict) else []
-    found = next((known for known in KEY_PARAMETERS if known in names), None) or (names[0] if len(names) == 1 else None)
+    found = key_argument(schema)
     required = schema.get("required")
     others = [each for each in required if each != found] if isinstance(required, list) else []
     if found is None or others:
         raise ConfigurationError(
             f"{server.place}, rules, check",
-            f"{name!r} cannot be asked with a key alone; it needs one parameter for it, called {KEY_PARAMETERS[0]!r}",
+            f"{name!r} cannot be asked with a key alone; it needs one parameter for it, called 'key'",
         )
     return Checking(name, found)
