@@ -42,10 +42,10 @@ def _noting_rows(write_batch: Callable[..., Any]) -> Callable[..., Any]:
     return noted
 
 
-def _noting_commits(transact: Callable[..., Any]) -> Callable[..., Any]:
+def _noting_commits(change: Callable[..., Any]) -> Callable[..., Any]:
     def noted(*given: Any) -> Any:
         try:
-            result = transact(*given)
+            result = change(*given)
             while _written:
                 note(*_written.pop())
         finally:
@@ -58,6 +58,6 @@ def _noting_commits(transact: Callable[..., Any]) -> Callable[..., Any]:
 if PLACE.exists():
     for module in (sql_store, model_ledger, effect_ledger):
         module.write_batch = _noting_rows(module.write_batch)  # type: ignore[attr-defined]  # a name that it imports
-    SqliteBackend._transact = _noting_commits(SqliteBackend._transact)  # type: ignore[method-assign]  # noqa: SLF001
+    SqliteBackend._change = _noting_commits(SqliteBackend._change)  # type: ignore[method-assign]  # noqa: SLF001
 
 agent = Agent("front", model=scripted(step, loop=True), tools=[look])
