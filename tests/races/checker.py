@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from tests.races.notes import Note
+from tests.races.soaking import PAYS
 
 GRACE_S = 1.0
 """How long after an acknowledged stop a call that was on its way may still reach the outside."""
@@ -59,6 +60,7 @@ def judge(clients: Sequence[Note], outside: Sequence[Note], effects: Sequence[tu
         judges: tuple[Iterable[str], ...] = (
             _transcripts(messages, [list(note["said"]) for note in seen if note["what"] == "model"]),
             _calls(task, seen, effects),
+            _approvals(own, {name for name, key in effects if key.startswith(f"{task}/")}),
             _stops(own, seen, verdict.counts),
             _ends([note for note in own if note["op"] == "event"]),
             _answers(own, [list(note["answers"]) for note in seen if note["what"] == "model"]),
@@ -124,6 +126,23 @@ def _calls(task: str, seen: Sequence[Note], effects: Sequence[tuple[str, str]]) 
     for key, count in Counter(note["key"] for note in seen if note["what"] == "call").items():
         if count > 1:
             yield f"P3: {key} was begun {count} times"
+
+
+def _approvals(own: Sequence[Note], acted: set[str]) -> Iterator[str]:
+    """B10, B22: what needs an approval has an effect only where somebody gave one, and one word of two counts."""
+    words: dict[str, list[Note]] = defaultdict(list)
+    for note in own:
+        if note["op"] == "decide":
+            words[note["name"]].append(note)
+    for name, said in words.items():
+        taken = [note for note in said if note["outcome"] == "ok"]
+        if len(taken) > 1:
+            yield f"B22: the approval of {name} took {len(taken)} words"
+        if name in acted and any(not note["agrees"] for note in taken):
+            yield f"B10: {name} was declined, and had an effect"
+    for name in sorted(each for each in acted if PAYS in each):
+        if not any(note["agrees"] and note["outcome"] != "refused" for note in words[name]):
+            yield f"B10: {name} had an effect that nobody approved"
 
 
 def _stops(own: Sequence[Note], seen: Sequence[Note], counts: Counter[str]) -> Iterator[str]:

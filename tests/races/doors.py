@@ -54,6 +54,10 @@ class PythonDoor:
     async def answer(self, task: str, help_id: str, text: str) -> None:
         await _python(self._app.task(task).answer(help_id, text))
 
+    async def decide(self, task: str, help_id: str, by: str, *, agrees: bool) -> None:
+        handle = self._app.task(task)
+        await _python(handle.approve(help_id, by=by) if agrees else handle.decline(help_id, "no", by=by))
+
 
 async def _python(doing: Any) -> None:
     try:

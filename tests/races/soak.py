@@ -9,18 +9,20 @@ import asyncio
 import contextlib
 import os
 import random
+import re
 import signal
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from perdure import App
+from perdure import App, TaskEvent
 from perdure.app.supervisor import Supervisor
 from perdure.core.content import Lane
 from tests.races.doors import Door, PythonDoor, Refused, Unknown
 from tests.races.notes import Notes, now_s
-from tests.races.soaking import ASKS
+from tests.races.soaking import ASKS, PAYS
 
 CLIENTS = 6
 PAUSE_S = (0.02, 0.3)
@@ -85,8 +87,8 @@ class Soak:
             match dice.choices(("send", "steer", "withdraw", "stop"), (60, 14, 12, 14))[0]:
                 case "send":
                     count += 1
-                    asks = ASKS if dice.random() < 0.1 else ""
-                    name = f"{task}.{number}-{count}{asks}"
+                    (mark,) = dice.choices(("", ASKS, PAYS), (75, 10, 15))
+                    name = f"{task}.{number}-{count}{mark}"
                     self.sent[task].append(name)
                     await self._asked("send", task, name, dice.choice(("steer", "queue")), number)
                 case "stop":
@@ -138,25 +140,22 @@ class Soak:
                 self.rested[task].set()
             if event.kind == "help.requested":
                 for who in ("one", "two"):
-                    text = f"{who} says so to {event.help_id}"
-                    answer = asyncio.create_task(self._answer(task, event.help_id, text, dice.uniform(0.0, 0.5)))
+                    word = self._decide if event.needs_approval else self._answer
+                    answer = asyncio.create_task(word(task, event, who, dice.random() < 0.6, dice.uniform(0.0, 0.5)))
                     answering.add(answer)
                     answer.add_done_callback(answering.discard)
 
-    async def _answer(self, task: str, help_id: str, text: str, after_s: float) -> None:
-        await asyncio.sleep(after_s)
-        door, lost, sent = PythonDoor(self.app), False, now_s()
-        while True:
-            try:
-                await door.answer(task, help_id, text)
-                outcome = "ok"
-            except Refused:
-                outcome = "unknown" if lost else "refused"
-            except Unknown:
-                lost = True
-                continue
-            break
-        self.clients.note(op="answer", task=task, help=help_id, text=text, outcome=outcome, sent=sent, acked=now_s())
+    async def _answer(self, task: str, event: TaskEvent, who: str, agrees: bool, after_s: float) -> None:
+        door, text = PythonDoor(self.app), f"{who} says so to {event.help_id}"
+        said = await _until_heard(lambda: door.answer(task, event.help_id, text), after_s)
+        self.clients.note(op="answer", task=task, help=event.help_id, text=text, **said)
+
+    async def _decide(self, task: str, event: TaskEvent, who: str, agrees: bool, after_s: float) -> None:
+        """Let a call begin that waits for approval, or decline it: two people may not agree."""
+        door, shown = PythonDoor(self.app), re.search(rf"[\w.-]+{PAYS}", event.text)
+        said = await _until_heard(lambda: door.decide(task, event.help_id, who, agrees=agrees), after_s)
+        name = shown.group() if shown else ""
+        self.clients.note(op="decide", task=task, help=event.help_id, name=name, agrees=agrees, **said)
 
     # --- deaths -------------------------------------------------------------------------------------------------
 
@@ -169,6 +168,22 @@ class Soak:
                 self.killed.append(victim.kind)
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(victim.pid, signal.SIGKILL)
+
+
+async def _until_heard(say: Callable[[], Awaitable[None]], after_s: float) -> dict[str, Any]:
+    """Say something until it is taken or refused. A refusal after a loss may be that of the second copy."""
+    await asyncio.sleep(after_s)
+    lost, sent = False, now_s()
+    while True:
+        try:
+            await say()
+            outcome = "ok"
+        except Refused:
+            outcome = "unknown" if lost else "refused"
+        except Unknown:
+            lost = True
+            continue
+        return {"outcome": outcome, "sent": sent, "acked": now_s()}
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """The agent of the soak, as worker processes load it: `tests.races.soaking:agent`.
 
 Each message that it is told leads to one call: a message with `?` in its name to a question, any other to one effect
-under that name. The outside notes when the model is asked and with which messages, and when a call arrives.
+under that name, which waits for an approval where the name has a `!`. The outside notes when the model is asked and
+with which messages, and when a call arrives.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ PLACE = Path(os.environ.get("PERDURE_TEST_PLACE", "/nonexistent"))
 OUTSIDE = Notes(PLACE / "outside.jsonl")
 WORLD = World(PLACE / "world.db")
 HEARTBEAT_S = 5.0
-ASKS = "?"
+ASKS, PAYS = "?", "!"
 FAST = RetryPolicy(attempts_max=20, first_ms=50, factor=1.0)
 
 
@@ -38,6 +39,16 @@ def find(key: str) -> Check:
 @tool(effect="once", parallel=True, check=find, settle_s=0, heartbeat_timeout_s=HEARTBEAT_S)
 async def act(name: str, call: Call) -> str:
     """Act on a message, once."""
+    return await _acted(name, call)
+
+
+@tool(effect="once", ask=True, parallel=True, check=find, settle_s=0, heartbeat_timeout_s=HEARTBEAT_S)
+async def pay(name: str, call: Call) -> str:
+    """Act on a message, once, when a person agrees."""
+    return await _acted(name, call)
+
+
+async def _acted(name: str, call: Call) -> str:
     OUTSIDE.note(what="call", task=call.task_id, name=name, key=call.idempotency_key)
     if not WORLD.apply(name, call.idempotency_key):
         raise ToolError("the key is closed")
@@ -55,9 +66,13 @@ def script(transcript: tuple[Entry, ...]) -> Step:
     todo = [name for name in said_in(transcript) if name not in called]
     if not todo:
         return say("done")
-    return calls(
-        *(call("ask_participant", {"question": name}) if ASKS in name else call("act", {"name": name}) for name in todo)
-    )
+    return calls(*(_call_for(name) for name in todo))
+
+
+def _call_for(name: str) -> Step:
+    if ASKS in name:
+        return call("ask_participant", {"question": name})
+    return call("pay" if PAYS in name else "act", {"name": name})
 
 
 def said_in(transcript: tuple[Entry, ...]) -> list[str]:
@@ -88,7 +103,7 @@ class Noted:
 agent = Agent(
     os.environ.get("PERDURE_TEST_AGENT", "soaking"),
     model=Noted(),
-    tools=(act,),
+    tools=(act, pay),
     after_answer="input_required",
     model_heartbeat_timeout_s=HEARTBEAT_S,
     model_retry=FAST,

@@ -26,6 +26,11 @@ def answer(text: str, outcome: str) -> Note:
     return {"op": "answer", "task": "t", "help": "h", "text": text, "outcome": outcome, "sent": 2.0, "acked": 2.1}
 
 
+def decided(name: str, who: str, *, agrees: bool, outcome: str = "ok") -> Note:
+    given = {"agrees": agrees, "outcome": outcome, "sent": 2.0, "acked": 2.1}
+    return {"op": "decide", "task": "t", "help": "h", "name": name, "by": who, **given}
+
+
 def model(*said: str, at: float = 5.0, answers: tuple[str, ...] = ()) -> Note:
     return {"what": "model", "task": "t", "turn": 1, "said": list(said), "answers": list(answers), "at": at}
 
@@ -86,6 +91,24 @@ BREAKS: dict[str, tuple[list[Note], list[Note], list[tuple[str, str]], str]] = {
         [model("a", "b", answers=("x", "y")), called()],
         EFFECTS,
         "question h took ['x', 'y']",
+    ),
+    "an effect that nobody approved": (
+        [*FOUND, decided("c!", "no", agrees=True, outcome="refused")],
+        SEEN,
+        [*EFFECTS, ("c!", "t/2/0")],
+        "B10: c! had an effect that nobody approved",
+    ),
+    "a declined one that ran": (
+        [*FOUND, decided("c!", "yes", agrees=True, outcome="unknown"), decided("c!", "no", agrees=False)],
+        SEEN,
+        [*EFFECTS, ("c!", "t/2/0")],
+        "B10: c! was declined, and had an effect",
+    ),
+    "two words for one call": (
+        [*FOUND, decided("c!", "yes", agrees=True), decided("c!", "no", agrees=False)],
+        SEEN,
+        EFFECTS,
+        "B22: the approval of c! took 2 words",
     ),
     "an answer that nobody heard": (
         [*FOUND, answer("x", "ok")],

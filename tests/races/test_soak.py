@@ -50,7 +50,7 @@ async def test_whoever_talks_to_it_while_it_is_killed_finds_every_promise_kept(t
     keep(f"soak-{seed}", {"seed": seed, "for_s": FOR_S, "deaths": soak.killed, **counts, "broken": verdict.broken})
     assert verdict.broken == [], f"seed {seed}: {tmp_path}"
     assert soak.killed
-    for what in ("sends ok", "steers ok", "withdraws ok", "stops ok", "stops that could be judged"):
+    for what in ("sends ok", "steers ok", "withdraws ok", "stops ok", "decides ok", "stops that could be judged"):
         assert counts.get(what, 0) > 0, f"seed {seed}: nothing was tried: {what}"
 
 
