@@ -15,7 +15,7 @@ from tests.models.conftest import NAMES, Opener
 from tests.models.talk import ask, user
 from tests.models.wire import Broken, Refused, Said, Silence, Wire
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 ALL_FORMATS = pytest.mark.parametrize("wire_format", ["chat", "responses", "messages"])
 BOTH_WAYS = pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])

@@ -24,7 +24,7 @@ from tests.temporal.bench import (
     rows_of,
 )
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 
 @tool(effect="read")

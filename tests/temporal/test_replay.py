@@ -20,7 +20,7 @@ from perdure.testing import call, calls, fail, say
 from tests.temporal.bench import FAST, Bench, Gate, ended, event, item, rows_of
 from tests.temporal.replaying import Difference, replay, replay_all
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 
 @tool(effect="read", retry=FAST)
