@@ -1,6 +1,6 @@
 """A model's calls as a worker looks at them, and the settings that an agent is refused with."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -9,6 +9,7 @@ from perdure.app.call_examining import Examiner, rules_of
 from perdure.core.content import ToolCall
 from perdure.core.errors import ConfigurationError
 from perdure.core.questions import Examined
+from perdure.testing import say, scripted
 
 
 @tool(ask="amount > 100")
@@ -61,3 +62,13 @@ def test_an_unknown_tool_and_a_question_are_told_apart() -> None:
 def test_settings_that_cannot_work_are_refused(settings: dict[str, Any], problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem):
         Agent("shop", model="openai:gpt-5", tools=[refund], **settings)
+
+
+def test_a_rule_for_a_tool_that_is_not_there_keeps_a_worker_from_starting() -> None:
+    """Its call would run unasked: the name is mistyped, or a source of tools has renamed the tool since."""
+    rule = ApprovalRule(then="ask", tool="refunds")
+    agent = Agent("shop", model=scripted(say("yes")), tools=[refund], approvals=[rule])
+    with pytest.raises(ConfigurationError, match=r"approvals\[0\]\.tool: 'refunds' is the name of no tool \(refund\)"):
+        agent.live(cast(Any, None), "worker", lambda: 0)
+    pattern = Agent("shop", model=scripted(say("yes")), tools=[refund], approvals=[ApprovalRule(then="ask", tool="x*")])
+    assert pattern.live(cast(Any, None), "worker", lambda: 0).agent_id == "shop"

@@ -39,6 +39,22 @@ async def test_a_rolling_restart_in_the_middle_of_once_calls_leaves_nothing_in_d
     assert -signal.SIGKILL not in codes, "a worker did not end within its drain"
 
 
+async def test_what_is_wrong_since_the_workers_started_ends_none_that_works(bench: Bench) -> None:
+    """A source of tools that is down or has changed keeps a replacement from starting, and nobody from working."""
+    async with watching(bench) as watch:
+        ended = asyncio.create_task(watch.supervisor.watch())
+        (bench.home / "broken").touch()
+        os.kill(watch.supervisor.workers[0].pid, signal.SIGKILL)
+        await until(lambda: any("refuses its agent" in each.text for each in watch.changes))
+        task = await watch.app.send("once")
+        watch.go()
+        assert await result(task) == "ok: once done"
+        assert not ended.done()
+        (bench.home / "broken").unlink()
+        await until(lambda: len(watch.supervisor.workers) == 4)
+        ended.cancel()
+
+
 async def test_sigterm_drains_and_counts_no_crash(bench: Bench) -> None:
     """A14, B3: begun calls end within the drain; what did not is resumed, and nobody's crash."""
     async with app_of(bench) as app:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from perdure import Agent, Call, tool
 from perdure.core.content import Entry, UserEntry
+from perdure.core.errors import ConfigurationError
 from perdure.core.faults import install
 from perdure.testing import call, replies, results, say, scripted
 from perdure.testing.script import Step
@@ -19,6 +20,9 @@ from tests.temporal.outside import Outside
 
 HOME = Path(os.environ.get("PERDURE_TEST_PLACE", "/nonexistent"))
 OUTSIDE = Outside(HOME / "outside.log")
+if (HOME / "broken").exists():
+    raise ConfigurationError("tools", "a source of tools refuses its agent")
+
 ZOMBIE_HEARTBEAT_S = 2.0
 MODEL_HEARTBEAT_S = 3.0
 """Short: a model call that is handed to a stopped worker, whose polls stay open, waits for this."""

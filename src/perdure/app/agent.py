@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from perdure.app.call_examining import Examiner, refuse_expiry, rules_of
+from perdure.app.call_examining import Examiner, refuse_expiry, refuse_idle_rules, rules_of
 from perdure.core import limits
 from perdure.core.agent import AgentSpec, Budget, ModelSpec, RetryPolicy
 from perdure.core.content import Message
@@ -165,10 +165,12 @@ class Agent:
     def live(self, store: Store, worker: str, now_ms: Callable[[], int]) -> LiveAgent:
         """Return the agent as a worker holds it; opens its model.
 
-        Raises `ConfigurationError` when the model's provider is unknown, not installed or has no key.
+        Raises `ConfigurationError` when the model's provider is unknown, not installed or has no key, or when a rule
+        of approval names a tool that is not there.
         """
         tools: Mapping[str, ToolPort] = {tool.spec.name: tool for tool in self.known_tools}
         model, *fallbacks = (opened_model(model) for model in self.models)
+        refuse_idle_rules(self.approvals, tools)
         examiner = Examiner(tools, rules_of(self.approvals, tools.values()), self.asks, self.asks_expire_in_s)
         return LiveAgent(
             agent_id=self.id,

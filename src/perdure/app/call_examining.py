@@ -69,6 +69,20 @@ def rules_of(approvals: Sequence[ApprovalRule], tools: Collection[ToolPort] | It
     return Rulebook(approvals, [tool.spec for tool in known], arguments)
 
 
+def refuse_idle_rules(approvals: Sequence[ApprovalRule], names: Collection[str]) -> None:
+    """Raise `ConfigurationError` for a rule that names a tool which is not there: what it holds back would run.
+
+    A pattern may fit nothing; a name is a mistyped one, or its source has renamed the tool.
+    """
+    for place, rule in enumerate(approvals):
+        if not any(sign in rule.tool for sign in "*?[") and rule.tool not in names:
+            raise ConfigurationError(
+                f"Agent.approvals[{place}].tool",
+                f"{rule.tool!r} is the name of no tool ({', '.join(sorted(names)) or 'there are none'}); correct it, "
+                "or take the rule out",
+            )
+
+
 def refuse_expiry(field: str, expires_in_s: float | None) -> None:
     """Raise `ConfigurationError` for a time in which no question could be answered, or that no timer takes."""
     least, most = asking_limits.EXPIRES_S_MIN, asking_limits.EXPIRES_S_MAX

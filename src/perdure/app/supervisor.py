@@ -222,13 +222,13 @@ class Supervisor:
     # --- one place ----------------------------------------------------------------------------------------------
 
     async def _keep(self, place: _Place) -> None:
-        """Fill the place again whenever its worker has died."""
+        """Fill the place again whenever its worker has died; one that does not start ends none that work."""
         failures = 0
         while not self._ending.is_set():
             if place.child is None:
                 try:
                     await self._fill(place)
-                except Unavailable as error:
+                except (Unavailable, ConfigurationError) as error:
                     failures += 1
                     self._changed("not_started", place, 0, f"a worker did not start ({error})")
                     await self._give_up_or_wait(failures, f"{error}")
@@ -248,7 +248,7 @@ class Supervisor:
                 await self._give_up_or_wait(failures, f"it {ending_of(code)}")
 
     async def _give_up_or_wait(self, failures: int, why: str) -> None:
-        if failures > fleet_limits.WORKER_RESTARTS_MAX:
+        if failures > fleet_limits.WORKER_RESTARTS_MAX and not self.workers:
             log = f"; see {self._fleet.log}" if self._fleet.log else ""
             raise Unavailable(f"the worker died {failures} times in a row, the last time because {why}{log}")
         delay_s = RESTART_DELAY_S * 2 ** min(failures - 1, 16)

@@ -30,7 +30,8 @@ WORKER_GRACE_S = 10.0
 """How long after its drain a worker may take to end before its process group is killed."""
 
 WORKER_RESTARTS_MAX = 10
-"""Starts in a row that failed, or died idle within WORKER_STEADY_S, after which a supervisor gives up."""
+"""Starts in a row that failed, or died idle within WORKER_STEADY_S, after which a supervisor gives up; not while
+another worker is ready."""
 
 WORKER_STEADY_S = 5.0
 """A worker that lived this long, or had work in hand, was not killed by its own start."""
