@@ -12,12 +12,10 @@ nobody has acknowledged yet.
 import asyncio
 from typing import Final, Literal
 
-from perdure.core.errors import PerdureError, Unavailable
+from perdure.core import limits
+from perdure.core.errors import InvalidInput, PerdureError, Unavailable
 from perdure.temporal.contracts import InboxItem, Operation, Receipt, Recorded
 from perdure.temporal.tasks import TaskClient, accepted, answering, recorded
-
-BATCH_BYTES_MAX: Final = 1024 * 1024
-"""Of one batch, unless one message alone is larger: well below Temporal's 2 MiB."""
 
 BATCH_MAX: Final = 64
 """Operations of one batch; each adds an event or two, which leave with one write."""
@@ -99,6 +97,9 @@ class Inboxes:
         except PerdureError as error:
             _fail(batch, error)
             return
+        except ValueError as error:  # what no JSON in UTF-8 can say; others that wait are not to be held up by it
+            _fail(batch, InvalidInput("operation", f"cannot be sent ({error}); correct its text"))
+            return
         for (_, receipt), answer in zip(batch, receipts, strict=True):
             if not receipt.done():
                 receipt.set_result(answer)
@@ -110,8 +111,8 @@ def _fitting(waiting: list[Waiting]) -> int:
         return 1
     count, size = 0, 0
     for operation, _ in waiting[:BATCH_MAX]:
-        size += len(operation.model_dump_json())
-        if count and size > BATCH_BYTES_MAX:
+        size += len(operation.model_dump_json().encode())
+        if count and size > limits.BATCH_BYTES_MAX:
             break
         count += 1
     return count

@@ -10,7 +10,6 @@ for another call however alike. Where a check says that the call did not happen 
 begin anew under its next one with the same approval: that was given to the call, and has brought nothing yet.
 """
 
-import json
 import re
 from typing import Final, Literal
 
@@ -18,7 +17,7 @@ from pydantic import JsonValue
 
 from perdure.core import asking_limits, limits
 from perdure.core.content import Frozen
-from perdure.core.digests import canonical, cut_text, digest, safe_text, whole_numbers
+from perdure.core.digests import canonical, cut_text, digest, read_json, safe_text
 from perdure.core.effects import request_digest
 from perdure.core.errors import InvalidInput
 
@@ -110,7 +109,7 @@ def read_decision(text: str) -> Decision:
 
 def _read_object(text: str) -> Decision:
     try:
-        given = whole_numbers(json.loads(text, parse_constant=_refuse_constant))
+        given = read_json(text)
     except (ValueError, RecursionError) as error:
         raise InvalidInput("text", f"is no JSON object ({error})") from error
     if not isinstance(given, dict):
@@ -132,7 +131,3 @@ def _read_object(text: str) -> Decision:
     return Decision(
         approve=approve, reason=bounded_reason(reason.strip()), arguments=arguments, digest=given.get("digest", "")
     )
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")

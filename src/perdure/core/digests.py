@@ -14,6 +14,9 @@ from pydantic import BaseModel, JsonValue
 _WHOLE_MAX: Final = 2**53
 """Beyond this a float does not stand for one whole number."""
 
+_DEPTH_MAX: Final = 32
+"""How deep JSON may be nested that a person writes: each level is walked by recursion, wherever it goes."""
+
 _UNSAFE: Final = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -52,6 +55,36 @@ def safe_json(value: JsonValue) -> JsonValue:
     if isinstance(value, dict):
         return {safe_text(key): safe_json(item) for key, item in value.items()}
     return value
+
+
+def read_json(text: str) -> JsonValue:
+    """Return the JSON that somebody wrote, safe to store, with whole numbers as such.
+
+    Raises `ValueError` for what is none, for numbers that are not finite, and for what is nested too deep to be kept.
+    """
+    given: JsonValue = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+    _refuse_depth(given, _DEPTH_MAX)
+    return whole_numbers(safe_json(given))
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if number in {float("inf"), float("-inf")}:
+        raise ValueError(f"{cut_text(digits, 40, '…')} is no number that can be kept")
+    return number
+
+
+def _refuse_depth(value: JsonValue, left: int) -> None:
+    if not isinstance(value, list | dict):
+        return
+    if left == 0:
+        raise ValueError(f"it is nested more than {_DEPTH_MAX} deep")
+    for item in value.values() if isinstance(value, dict) else value:
+        _refuse_depth(item, left - 1)
 
 
 def whole_numbers(value: JsonValue) -> JsonValue:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from pydantic import JsonValue
 
 from perdure.core import asking_limits, limits
-from perdure.core.digests import canonical, cut_text, safe_json, safe_text, whole_numbers
+from perdure.core.digests import canonical, cut_text, read_json, safe_json, safe_text
 from perdure.core.errors import InvalidInput
 
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
@@ -99,7 +99,7 @@ def read_answer(form: Mapping[str, JsonValue], text: str) -> dict[str, JsonValue
     """Return the object that an answer is; raises `InvalidInput` with all that is wrong, each with its place."""
     wanted = f"answer with a JSON object of {', '.join(_named(form))}"
     try:
-        given = whole_numbers(json.loads(text, parse_constant=_refuse_constant))
+        given = read_json(text)
     except (ValueError, RecursionError) as error:
         raise InvalidInput("text", f"is not JSON; {wanted}") from error
     if not isinstance(given, dict):
@@ -109,10 +109,6 @@ def read_answer(form: Mapping[str, JsonValue], text: str) -> dict[str, JsonValue
         told = "; ".join(problems[:_REASONS_MAX])
         raise InvalidInput("answer", cut_text(safe_text(f"{told}; {wanted}"), limits.PROBLEM_BYTES_MAX, "… [cut]"))
     return given
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _named(form: Mapping[str, JsonValue]) -> Iterator[str]:

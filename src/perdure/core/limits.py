@@ -181,6 +181,16 @@ RUN_TURNS_MAX = 100
 HISTORY_EVENTS_MAX = 2_000
 """Continue as new after this many events: about 160 turns. A replay must fit in half a workflow task's 2 s."""
 
+UPDATES_TAKEN_MAX = 1_800
+"""Of the two thousand updates that Temporal takes in one history; the rest are for stops and cancels."""
+
+MESSAGES_PER_WRITE_BYTES_MAX = 384 * KIB
+"""Messages of one write: with ten updates of BATCH_BYTES_MAX at once it stays below the 4 MiB of an answer to Temporal,
+in which what was accepted stands once more; over that the workflow is ended."""
+
+BATCH_BYTES_MAX = 320 * KIB
+"""Operations of one update, unless one message alone is larger: a message with its envelope fits."""
+
 HISTORY_BYTES_MAX = 20 * KIB * KIB
 """Above this a task takes in no message until it has continued as new; Temporal ends a workflow at 50 MiB, and what a
 batch brings (below 2 MiB) is in the history a second time when it is stored."""

@@ -6,7 +6,7 @@ from perdure.core import limits
 from perdure.core.content import DataPart, Message, TextPart, UserEntry
 from perdure.core.digests import body_of, canonical, digest, safe_text
 from perdure.core.errors import InvalidInput, PerdureError
-from perdure.core.machine import not_open
+from perdure.core.machine import not_open, unclear
 from perdure.core.state import HelpRequest, TaskState
 from perdure.temporal.contracts import InboxItem
 
@@ -46,6 +46,8 @@ def question_for(state: TaskState, item: InboxItem) -> HelpRequest | None:
         return None
     for request in open_now:
         if item.help_id in {None, request.help_id}:
+            if item.help_id is None and request.kind == "approval" and len(open_now) > 1:
+                raise unclear(open_now)
             return request
     raise not_open(state, item.help_id or "", open_now)
 

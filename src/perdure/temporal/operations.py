@@ -16,10 +16,12 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError
 
 from perdure.core import events, limits
+from perdure.core.digests import safe_text
 from perdure.core.errors import Diverged, InvalidInput, PerdureError, Unavailable
+from perdure.core.machine import step
 from perdure.core.ports import Admission
-from perdure.temporal.admissible import message_digest, refuse_unstorable
-from perdure.temporal.contracts import InboxItem, InboxReply, Operation, Receipt
+from perdure.temporal.admissible import message_digest, question_for, refuse_unstorable, words_of
+from perdure.temporal.contracts import AnswerRequest, InboxItem, InboxReply, Operation, Receipt
 from perdure.temporal.flights import now_ms
 from perdure.temporal.writer import Writer
 
@@ -52,7 +54,9 @@ class Operations:
                     return Receipt(message_id=message_id, number=known.number)
             return Receipt(message_id=message_id, number=self._take(item))
         except (InvalidInput, Unavailable) as error:
-            return Receipt(message_id=message_id, code=error.code, problem=str(error))
+            return Receipt(message_id=message_id, code=error.code, problem=safe_text(str(error)))
+        except ValueError as error:
+            return Receipt(message_id=message_id, code=InvalidInput.code, problem=unrecordable(error))
 
     async def _look_up(self, message_id: str) -> Admission | None:
         try:
@@ -91,7 +95,9 @@ class Operations:
         try:
             self._apply(_event(asked))
         except PerdureError as error:
-            return Receipt(message_id=name, code=error.code, problem=str(error))
+            return Receipt(message_id=name, code=error.code, problem=safe_text(str(error)))
+        except ValueError as error:
+            return Receipt(message_id=name, code=InvalidInput.code, problem=unrecordable(error))
         recorded = self._writer.state.last_number > before
         return Receipt(message_id=name, number=before + 1 if recorded else before, recorded=recorded)
 
@@ -131,19 +137,48 @@ class Operations:
             lambda: outbox.written(numbers) or writer.degraded or (outbox.carried(numbers) and not writer.writing)
         )
 
-    def refuse_overfull(self, operations: Sequence[Operation]) -> None:
+    def refuse_overfull(self, operations: Sequence[Operation], updates: int) -> None:
         """Raise where the history has no room and none of these leads out of there (a stop, a cancel, an answer).
 
-        A message that is known already is told so, full or not (P1).
+        A message that is known already is told so, full or not (P1). Of the updates that Temporal takes in one history
+        the last are for stops and cancels alone: the task can only continue as new once its run has ended (P9).
         """
-        state = self._writer.state
-        known = {seen_id for seen_id, _, _ in state.seen} | {pending.message_id for pending in state.inbox}
+        if all(each.stop or each.cancel for each in operations):
+            return
+        task_id = self._writer.state.task_id
+        if updates >= limits.UPDATES_TAKEN_MAX:
+            raise Unavailable(f"task {task_id} was asked {updates} things within one step; stop it, or ask again later")
         for each in operations:
             if each.stop or each.cancel or each.answer:
                 return
-            if each.message is not None and each.message.message.message_id in known:
+            if each.message is not None and each.message.message.message_id in self._known:
                 return
-        refuse_overfull(state.task_id)
+        refuse_overfull(task_id)
+
+    @property
+    def _known(self) -> set[str]:
+        state = self._writer.state
+        return {seen_id for seen_id, _, _ in state.seen} | {pending.message_id for pending in state.inbox}
+
+    def refuse_answer(self, operations: Sequence[Operation]) -> None:
+        """Raise for an answer alone that the task does not take: a wrong one leaves no trace, ever."""
+        if len(operations) != 1:
+            return
+        given, item, state = operations[0].answer, operations[0].message, self._writer.state
+        name = "" if item is None else item.message.message_id
+        if item is not None and name not in self._known and not self._forgets(name):
+            question = question_for(state, item)
+            given = None if question is None else AnswerRequest(help_id=question.help_id, text=words_of(item.message))
+        if given is not None:
+            try:
+                step(state, events.Answered(at_ms=now_ms(), help_id=given.help_id, text=given.text, by=given.by))
+            except ValueError as error:
+                raise InvalidInput("text", unrecordable(error)) from error
+
+
+def unrecordable(error: ValueError) -> str:
+    """Say that what was asked for holds something that no row can: an exception would fail the task's every step."""
+    return f"text: cannot be recorded ({safe_text(str(error))})"
 
 
 def _event(asked: Operation) -> events.Event:

@@ -28,7 +28,7 @@ from perdure.core.commands import (
     StoreMessage,
     Wait,
 )
-from perdure.core.errors import Diverged, InvalidInput, PerdureError, Unavailable
+from perdure.core.errors import Diverged, InvalidInput, PerdureError
 from perdure.core.log import LogEvent, TaskHeader
 from perdure.core.machine import new_task, outstanding, refuse_admission, resend, step
 from perdure.core.state import TaskState
@@ -77,6 +77,7 @@ class TaskWorkflow:
         self._state: TaskState = carried.state if carried else new_task(start.task_id, start.context_id, start.agent)
         self._todo: list[Command] = []
         self._rolling = False
+        self._updates = 0
         header = TaskHeader(
             task_id=start.task_id,
             context_id=start.context_id,
@@ -255,10 +256,11 @@ class TaskWorkflow:
 
     @operate.validator
     def refuse_without_a_trace(self, request: OperateRequest) -> None:
-        """Refuse before Temporal records it, where the history has no room for what is asked."""
+        """Refuse before Temporal records it, where the history has no room for it, or it is an answer that is none."""
         try:
-            self._operations.refuse_overfull(request.operations)
-        except Unavailable as error:
+            self._operations.refuse_overfull(request.operations, self._updates)
+            self._operations.refuse_answer(request.operations)
+        except PerdureError as error:
             raise refusal(error) from error
 
     def _take(self, item: InboxItem) -> int:
@@ -334,6 +336,7 @@ class TaskWorkflow:
         """Refuse what comes while the task continues in a new run; else the store may be tried once more."""
         if self._rolling:
             raise ApplicationError("the task continues in a new run; send again", ROLLING, type="unavailable")
+        self._updates += 1
         self._writer.try_again()
 
     async def _within(self, condition: Callable[[], bool], what: str) -> None:

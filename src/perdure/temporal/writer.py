@@ -33,8 +33,8 @@ from perdure.temporal.failures import failure_of
 from perdure.temporal.flights import ONE_ATTEMPT
 from perdure.temporal.outbox import Outbox
 
-MESSAGES_PER_WRITE_MAX = 8
-"""With messages of up to 64 KiB a batch stays under half of Temporal's 2 MiB."""
+WRITE_BYTES_MAX = limits.MESSAGES_PER_WRITE_BYTES_MAX
+"""A message alone may be larger than its share; two that are over it together go one after the other."""
 
 UNENDING = RetryPolicy(attempts_max=1)
 """Store failures spend no attempt, so the bound is never reached; only the backoff counts."""
@@ -141,7 +141,7 @@ class Writer:
 
     async def _write(self) -> None:
         rows = self.outbox.take()
-        messages = tuple(self._kept.values())[:MESSAGES_PER_WRITE_MAX]
+        messages = self._some_messages()
         fence, number, persist = self.fence_owed, self.state.last_number, self._persist_owed
         batch = Batch(
             task_id=self._header.task_id,
@@ -173,6 +173,17 @@ class Writer:
                 del self._kept[message.message_id]
             ids = tuple(message.message_id for message in messages)
             self._apply(events.Stored(at_ms=int(workflow.time() * 1000), message_ids=ids))
+
+    def _some_messages(self) -> tuple[Message, ...]:
+        """Return the first messages that are owed, as many as one write may hold and one at least."""
+        some: list[Message] = []
+        size = 0
+        for message in self._kept.values():
+            size += len(message.model_dump_json().encode())
+            if some and size > WRITE_BYTES_MAX:
+                break
+            some.append(message)
+        return tuple(some)
 
     async def _back_off(self, error: ActivityError) -> None:
         failure = failure_of(error)

@@ -84,6 +84,12 @@ def not_open(state: TaskState, help_id: str, open_now: tuple[HelpRequest, ...] |
     return InvalidInput("help_id", f"{help_id!r} is not an open question of this task{was}; open ones: {open_ids}")
 
 
+def unclear(open_now: tuple[HelpRequest, ...]) -> InvalidInput:
+    """Return the refusal of a word on an approval that does not say which: its sender may have seen another one."""
+    ids = ", ".join(each.help_id for each in open_now)
+    return InvalidInput("help_id", f"is missing: several things wait, one of them for an approval; name one of {ids}")
+
+
 def _was_possible(state: TaskState, help_id: str) -> bool:
     """Whether a call of this task may have asked under that id: an id is the key of its call."""
     task, _, place = help_id.partition("/")
