@@ -59,7 +59,7 @@ def test_a_message_is_given_again_where_it_is_known_again(capsys: pytest.Capture
 
 
 @pytest.mark.parametrize(
-    ("trouble", "again"), [(BREAK, False), (Answer("", 502), False), (Answer("", 503), True), (Answer("", 429), True)]
+    ("trouble", "again"), [(BREAK, False), (Answer("", 502), False), (Answer("", 503), False), (Answer("", 429), True)]
 )
 def test_elsewhere_only_what_was_not_taken_in_is_given_again(
     capsys: pytest.CaptureFixture[str], trouble: Step, again: bool

@@ -19,10 +19,12 @@ from pydantic import ValidationError
 from perdure.a2a.errors import ServiceUnavailableError
 from perdure.core.errors import ConfigurationError, InvalidInput, MessageConflict, PerdureError, Unavailable
 
-UNDECIDED: Final = frozenset({httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE})
+UNDECIDED: Final = frozenset({httpx.codes.TOO_MANY_REQUESTS})
 """Statuses by which a server, or what stands before it, says that it did nothing."""
 
-GATEWAY: Final = frozenset({httpx.codes.BAD_GATEWAY, httpx.codes.GATEWAY_TIMEOUT})
+GATEWAY: Final = frozenset({httpx.codes.BAD_GATEWAY, httpx.codes.GATEWAY_TIMEOUT, httpx.codes.SERVICE_UNAVAILABLE})
+"""Statuses that a proxy also gives when it lost what it had handed on: nobody knows what became of it."""
+
 UNKNOWN_CALLER: Final = frozenset({httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN})
 UNAVAILABLE_CODES: Final = frozenset({"unavailable", "store_unavailable"})
 """How a server of this package says 503 inside of a JSON-RPC error."""
@@ -99,7 +101,7 @@ def _of_status(response: httpx.Response) -> PerdureError | None:
     if status in UNDECIDED:
         return Lost(f"HTTP {status}", reached=False, retry_after_s=_retry_after_s(response))
     if status in GATEWAY:
-        return Lost(f"HTTP {status}", reached=True)
+        return Lost(f"HTTP {status}", reached=True, retry_after_s=_retry_after_s(response))
     if status in UNKNOWN_CALLER:
         return ConfigurationError(
             "PERDURE_TOKEN", f"HTTP {status}{_why(response)}; set a token that {response.url} takes"
