@@ -16,7 +16,7 @@ from perdure.core.ports import Call, Check, ToolSchema
 from perdure.tools.check_answers import ANSWERS, check_of, key_argument
 from perdure.tools.environment import Environment
 from perdure.tools.http.answers import json_of, told, value_of
-from perdure.tools.http.client import Answer, Client, Lost, NotSent
+from perdure.tools.http.client import Answer, Client, Lost, NotSent, Origin
 from perdure.tools.http.operations import KEY_HEADER, Operation
 from perdure.tools.http.outcomes import Meaning, is_absent, is_good, meaning, retry_after_s
 from perdure.tools.http.requests import OWN_HEADERS, Request, Unwritable, written
@@ -209,7 +209,18 @@ class HttpTool:
 def _written(operation: Operation, service: Service, arguments: dict[str, JsonValue]) -> Request:
     safe = safe_json(arguments)
     request = written(operation, service.base, safe if isinstance(safe, dict) else {})
+    _refuse_elsewhere(request.url, service.base)
     # The operator's headers win over the document's: none of those is offered to a model.
     return Request(request.method, request.url, OWN_HEADERS, request.body).with_headers(
         request.headers, service.headers
     )
+
+
+def _refuse_elsewhere(url: str, base: str) -> None:
+    """Raise `Unwritable` for an address at another host than the one that the operator's headers are for."""
+    try:
+        there = Origin.of(url)
+    except ValueError as error:
+        raise Unwritable(f"they make an address that cannot be sent to: it {error}") from error
+    if there != Origin.of(base):
+        raise Unwritable(f"they make an address at {there}, and requests go to {Origin.of(base)} alone")
