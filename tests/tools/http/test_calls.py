@@ -8,7 +8,9 @@ import pytest
 
 from perdure.core import http_limits
 from perdure.core.artifacts import File, WithFiles
-from perdure.core.errors import BegunError, ConfigurationError, OutcomeUnknown, ToolError
+from perdure.core.errors import BegunError, ConfigurationError, OutcomeUnknown, ToolError, Unavailable
+from perdure.core.ports import ToolPort
+from perdure.core.tool_calls import Connects
 from perdure.core.tool_rules import ToolRules
 from tests.tools.http.running import KEY, RULES, Service, opened
 
@@ -104,6 +106,28 @@ async def test_a_service_that_is_not_there_was_sent_nothing(service: Service) ->
                 await tools.call("put_order", order_id="A-1")
     finally:
         service.start()
+
+
+async def test_an_idempotent_call_is_not_begun_where_nobody_answers(service: Service) -> None:
+    """Else the last of its attempts would be in doubt, of which nothing was ever sent."""
+    async with opened(base_url=service.url) as tools:
+        await tools.call("put_order", order_id="A-1")  # a connection is kept, and it ends with its service
+        for tool in ("put_order", "get_order", "refund"):
+            assert await ready(tools.ports[tool]) == ""
+        service.kill()
+        try:
+            with pytest.raises(Unavailable, match="nothing was sent to the service: nobody answers at port"):
+                await ready(tools.ports["put_order"])
+            assert await ready(tools.ports["get_order"]) == await ready(tools.ports["refund"]) == ""
+        finally:
+            service.start()
+        assert await ready(tools.ports["put_order"]) == ""
+    assert len(service.requests) == 1
+
+
+async def ready(tool: ToolPort) -> str:
+    assert isinstance(tool, Connects)
+    return await tool.ready(None)
 
 
 async def test_a_service_that_comes_back_meanwhile_gets_its_once_call(service: Service) -> None:

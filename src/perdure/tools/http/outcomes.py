@@ -20,7 +20,8 @@ A status is the service's word on what it did, and some say less than they seem 
     none                again                    in doubt    the connection was lost, or the time was over
     nothing was sent    again                    refused     the call did not begin at the outside
 
-(A `read` that is redirected within its origin is followed first, by the client.)
+(A `read` that is redirected within its origin is followed first, by the client. An `idempotent` call is not begun
+before somebody answers at its service.)
 
 *Refused* is a `ToolError`: it did not happen, and the model is told why. *Again* is an attempt that failed: the
 workflow makes the next one, no earlier than the service asks for. *In doubt* is for the tool's check (P4).

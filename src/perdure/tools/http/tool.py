@@ -11,7 +11,7 @@ from perdure.core import http_limits
 from perdure.core.agent import ToolSpec
 from perdure.core.artifacts import Returned, WithFiles
 from perdure.core.digests import safe_json
-from perdure.core.errors import BegunError, OutcomeUnknown, ToolError
+from perdure.core.errors import BegunError, InvalidInput, OutcomeUnknown, ToolError, Unavailable
 from perdure.core.ports import Call, Check, ToolSchema
 from perdure.tools.check_answers import ANSWERS, check_of, key_argument
 from perdure.tools.environment import Environment
@@ -24,6 +24,10 @@ from perdure.tools.json_arguments import JsonArguments
 
 _CHECK_SHARE: Final = 0.3
 """Of a tool's timeout: under what an attempt gives its check, so that this one says why it does not know."""
+
+
+_REACH_SHARE: Final = 0.2
+"""Of a tool's timeout: within what somebody answers for its service, before an `idempotent` call is begun."""
 
 
 class ServiceFailed(BegunError):
@@ -93,6 +97,26 @@ class HttpTool:
             return f"Not begun: the arguments of {self._spec.name} do not fit. {error}."
         return None
 
+    async def ready(self, registered: str | None) -> str:
+        """Return an empty text once the service can be reached, for a call that the workflow would make again.
+
+        Else each attempt would have begun although nothing was sent, and what the last one came to would be in doubt.
+        A `once` call tries again by itself, and nobody asks what a `read` came to.
+
+        Raises `Unavailable` where nobody answers.
+        """
+        del registered
+        if self._spec.effect != "idempotent":
+            return ""
+        try:
+            await self._service.client.reach(self._service.base, self._spec.timeout_s * _REACH_SHARE)
+        except InvalidInput:
+            return ""  # `invoke` says so: another attempt would end the same
+        except Unavailable as error:
+            text = f"nothing was sent to the service: {error}"
+            raise Unavailable(self._service.environment.masked(text)) from error
+        return ""
+
     async def invoke(self, arguments: dict[str, JsonValue], call: Call) -> Returned:
         """Send the request once and return what the service answered.
 
@@ -150,7 +174,8 @@ class HttpTool:
 
     async def _sent(self, request: Request) -> Answer:
         """Send it; a `once` call that nothing was sent of is tried again here, for the workflow never would."""
-        within_s = self._spec.timeout_s * http_limits.RETRY_WITHIN_SHARE
+        reached = _REACH_SHARE if self._spec.effect == "idempotent" else 0.0
+        within_s = self._spec.timeout_s * (http_limits.RETRY_WITHIN_SHARE - reached)
         tries = http_limits.CONNECT_TRIES_MAX if self._spec.effect == "once" else 1
         pause_s = http_limits.CONNECT_PAUSE_S
         loop = asyncio.get_running_loop()
