@@ -153,6 +153,9 @@ class Client:
             NotSent: Nothing left this process.
             Lost: It did, and no whole answer came within the time. Where the status of a call that may change something
                 is known, what came of the answer is returned instead: only its text is lost, not the outcome.
+
+        A stop ends it likewise where that says what became of the effect: with what came of the answer, or for a `once`
+        call with `NotSent`. (Another attempt at any other call is better than its end.)
         """
         progress = _Progress(bytes_max, keeps=effect != "read")
         try:
@@ -163,6 +166,12 @@ class Client:
                 return progress.known
             told = f"no whole answer within {within_s:g} s"
             raise (Lost(told) if progress.sent else NotSent(f"not connected within {within_s:g} s")) from error
+        except asyncio.CancelledError as error:
+            if progress.known is not None:
+                return progress.known
+            if effect == "once" and not progress.sent:
+                raise NotSent("told to stop before it was connected", final=True) from error
+            raise
 
     async def _followed(self, request: Request, progress: "_Progress", effect: EffectClass) -> Answer:
         answer = await self._answered(request, progress, effect)

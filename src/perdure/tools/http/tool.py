@@ -187,7 +187,10 @@ class HttpTool:
                 tries -= 1
                 if tries < 1 or error.final or loop.time() + pause_s >= until:
                     raise
-            await asyncio.sleep(pause_s)
+                try:
+                    await asyncio.sleep(pause_s)
+                except asyncio.CancelledError:
+                    raise error from None  # told to stop, and nothing was sent
             pause_s *= 2
 
     async def _asked(self, request: Request, client: Client) -> Answer:
