@@ -67,15 +67,30 @@ class Environment:
         return text
 
     def masked_json(self, value: JsonValue) -> JsonValue:
-        """Return `value` with `masked` applied to every text and key in it."""
+        """Return `value` with `masked` applied to every text and key in it, however deep that is."""
         if not self._filled:
             return value
+        made = self._copied(value)
+        left = [made]
+        while left:
+            each = left.pop()
+            if isinstance(each, list):
+                each[:] = map(self._copied, each)
+                left += each
+            elif isinstance(each, dict):
+                for key, inner in each.items():
+                    each[key] = self._copied(inner)
+                left += each.values()
+        return made
+
+    def _copied(self, value: JsonValue) -> JsonValue:
+        """Return a text masked, and a copy of a container with what is in it as it was."""
         if isinstance(value, str):
             return self.masked(value)
         if isinstance(value, list):
-            return [self.masked_json(each) for each in value]
+            return list(value)
         if isinstance(value, dict):
-            return {self.masked(key): self.masked_json(each) for key, each in value.items()}
+            return {self.masked(key): each for key, each in value.items()}
         return value
 
 

@@ -76,7 +76,7 @@ def meaning(status: int, effect: EffectClass, method: str, attempt: int, body: b
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
     """Return how many seconds the service asks to be left alone, bounded; a date is not read: clocks differ."""
     given = headers.get("retry-after", "").strip()
-    if not given.isdigit():
+    if not (given.isascii() and given.isdecimal()):
         return None
     return min(float(given[:9]), limits.RETRY_AFTER_MAX_MS / 1000)
 
