@@ -238,6 +238,19 @@ async def test_secrets_come_from_the_environment_and_come_out_nowhere(
 
 
 @pytest.mark.slow
+async def test_a_secret_in_a_path_comes_out_nowhere_and_a_hosts_name_is_none(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_KEY", SECRET)
+    monkeypatch.setenv("SHOP_HOST", f"127.0.0.1:{service.port}")
+    async with opened(ONE, base_url="http://${SHOP_HOST}/echo/bot${SHOP_KEY}", rules={}) as tools:
+        said = await tools.call("echo")
+    assert service.requests[0]["path"] == f"/echo/bot{SECRET}/echo"
+    assert said["path"] == "/echo/bot${SHOP_KEY}/echo"
+    assert said["headers"]["Host"] == f"127.0.0.1:{service.port}"
+
+
+@pytest.mark.slow
 async def test_the_operators_headers_win_over_the_documents(service: Service) -> None:
     given = document({"/echo": {"get": {"operationId": "echo", "parameters": [parameter("x-tenant", "header")], **OK}}})
     async with opened(given, base_url=service.url, rules={}, headers={"X-Tenant": "mine", "accept": "*/*"}) as tools:

@@ -45,6 +45,8 @@ _SOURCE: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]{0,31}")
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
 _FRAMING: Final = frozenset(("content-length", "transfer-encoding", "connection", "host", KEY_HEADER.lower()))
 _VALUE: Final = re.compile(r"[\x20-\x7e]*")
+_SERVER: Final = re.compile(r"(?:[^/?]*//)?[^/?]*")
+"""A URL's scheme and host."""
 _FETCHED: Final = ("http://", "https://")
 _CLAIMED: Final[Mapping[Method, EffectClass]] = {
     "get": "read",
@@ -266,10 +268,11 @@ class OpenApiTools:
         return rules_for(operation.name, self._rules).check
 
     def _filled_url(self, environment: Environment, setting: str, url: str) -> str:
-        """Fill in a URL; what stands in its query is a secret, names of hosts are none."""
+        """Fill in a URL; what stands in its path and query is a secret, names of hosts are none."""
         field = f"{self._field}, {setting}"
-        address, mark, query = url.partition("?")
-        return environment.filled(field, address, secret=False) + mark + environment.filled(field, query)
+        server = _SERVER.match(url)
+        after = server.end() if server else 0
+        return environment.filled(field, url[:after], secret=False) + environment.filled(field, url[after:])
 
     def _filled_header(self, environment: Environment, header: str) -> str:
         field = f"{self._field}, headers.{header}"
