@@ -237,6 +237,19 @@ async def test_secrets_come_from_the_environment_and_come_out_nowhere(
             assert "s3cr" not in str(failed.value)
 
 
+@pytest.mark.parametrize(
+    "more", [{"base_url": "https://me@shop.example/x?key=${SHOP_KEY}"}, {"document": "http://a b/x?key=${SHOP_KEY}"}]
+)
+async def test_an_address_that_cannot_be_is_told_without_its_secret(
+    more: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_KEY", SECRET)
+    with pytest.raises(ConfigurationError, match=r"key=\$\{SHOP_KEY\}' (must begin|holds a space)") as failed:
+        async with OpenApiTools("shop", **{"document": ONE, **more}).opened():
+            pass
+    assert SECRET not in str(failed.value)
+
+
 @pytest.mark.slow
 async def test_a_secret_in_a_path_comes_out_nowhere_and_a_hosts_name_is_none(
     service: Service, monkeypatch: pytest.MonkeyPatch
