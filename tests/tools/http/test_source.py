@@ -182,6 +182,10 @@ async def test_a_document_that_cannot_be_fetched_is_said_so(service: Service) ->
     with pytest.raises(ConfigurationError, match="document: its server answered 404 Not Found"):
         async with opened(f"{service.url}/nothing", rules={}):
             pass
+    for status in (408, 429, 500, 503):
+        with pytest.raises(Unavailable, match=f"document: cannot be fetched: its server answered {status}"):
+            async with opened(f"{service.url}/status/{status}", rules={}):
+                pass
     service.kill()
     try:
         with pytest.raises(Unavailable, match="document: cannot be fetched"):

@@ -37,7 +37,7 @@ from perdure.tools.http.client import Client, Lost, NotSent, Origin
 from perdure.tools.http.document import Document, checked, read_text
 from perdure.tools.http.offering import Offer, offer_of
 from perdure.tools.http.operations import KEY_HEADER, Method, Operation
-from perdure.tools.http.outcomes import is_good
+from perdure.tools.http.outcomes import is_good, meaning
 from perdure.tools.http.requests import OWN_HEADERS, Request
 from perdure.tools.http.tool import Asking, HttpTool, Service
 
@@ -184,6 +184,8 @@ class OpenApiTools:
                 )
             except (NotSent, Lost) as error:
                 raise Unavailable(environment.masked(f"{field}: cannot be fetched: {error}")) from error
+        if meaning(answer.status, "read", "GET", 1) == "again":
+            raise Unavailable(f"{field}: cannot be fetched: its server answered {told_status(answer.status)}")
         if not is_good(answer.status) or not answer.whole:
             why = told_status(answer.status) if answer.whole else f"more than {http_limits.DOCUMENT_BYTES_MAX} bytes"
             raise ConfigurationError(field, f"its server answered {why}; give the address of an OpenAPI document")
