@@ -1,6 +1,9 @@
 """`${NAME}` in settings: filled in from the environment, named where it is missing, masked where it comes back."""
 
+import json
+
 import pytest
+from pydantic import JsonValue
 
 from perdure.core.errors import ConfigurationError
 from perdure.tools.environment import Environment, filled
@@ -33,6 +36,30 @@ def test_what_was_filled_in_is_masked_wherever_it_stands() -> None:
     assert told == "no ${TOKEN}, no ${LONGER}, no ${TOKEN}; eu stays"
     told_json = environment.masked_json({"s3cr3t/value": ["s3cr3t/value", 1, None, {"a": "s3cr3t/value"}]})
     assert told_json == {"${TOKEN}": ["${TOKEN}", 1, None, {"a": "${TOKEN}"}]}
+
+
+@pytest.mark.parametrize("value", ["ab/cd+ef==", 'ab"cd\\ef', "größe/1"])
+def test_what_was_filled_in_is_masked_as_json_writes_it(value: str) -> None:
+    environment = Environment({"KEY": value})
+    environment.filled("headers.A", "${KEY}")
+    for text in (json.dumps(value), json.dumps(value, ensure_ascii=False)):
+        assert environment.masked(f'{{"bad": {text}}}') == '{"bad": "${KEY}"}'
+        assert environment.masked(text.replace("/", "\\/")) == '"${KEY}"'
+
+
+def test_what_is_masked_may_be_deep_and_stays_as_it_was() -> None:
+    """It is what a service answered after its effect: nothing may fail for it."""
+    environment = Environment(GIVEN)
+    environment.filled("headers.A", "${TOKEN}")
+    given: JsonValue = ["s3cr3t/value"]
+    for _ in range(20_000):
+        given = [given]
+    told = environment.masked_json(given)
+    for _ in range(20_000):
+        assert isinstance(told, list)
+        assert isinstance(given, list)
+        (told,), (given,) = told, given
+    assert (told, given) == (["${TOKEN}"], ["s3cr3t/value"])
 
 
 def test_what_is_no_secret_is_not_masked() -> None:

@@ -8,6 +8,7 @@ the model. So whoever fills in also masks, by the values themselves. A value of 
 is no secret that this could hide without spoiling ordinary words.
 """
 
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -54,8 +55,7 @@ class Environment:
             if not given:
                 raise ConfigurationError(place, f"the environment variable {name} is not set; set it, or name another")
             if secret and len(given) >= MASKED_CHARS_MIN:
-                self._filled[given] = name
-                self._filled[quote(given, safe="")] = name
+                self._filled |= dict.fromkeys(_written(given), name)
             return given
 
         return _REFERENCE.sub(value, text)
@@ -67,16 +67,37 @@ class Environment:
         return text
 
     def masked_json(self, value: JsonValue) -> JsonValue:
-        """Return `value` with `masked` applied to every text and key in it."""
+        """Return `value` with `masked` applied to every text and key in it, however deep that is."""
         if not self._filled:
             return value
+        made = self._copied(value)
+        left = [made]
+        while left:
+            each = left.pop()
+            if isinstance(each, list):
+                each[:] = map(self._copied, each)
+                left += each
+            elif isinstance(each, dict):
+                for key, inner in each.items():
+                    each[key] = self._copied(inner)
+                left += each.values()
+        return made
+
+    def _copied(self, value: JsonValue) -> JsonValue:
+        """Return a text masked, and a copy of a container with what is in it as it was."""
         if isinstance(value, str):
             return self.masked(value)
         if isinstance(value, list):
-            return [self.masked_json(each) for each in value]
+            return list(value)
         if isinstance(value, dict):
-            return {self.masked(key): self.masked_json(each) for key, each in value.items()}
+            return {self.masked(key): each for key, each in value.items()}
         return value
+
+
+def _written(value: str) -> set[str]:
+    """Return a value as others may write it: in an address, and in JSON's ways, some of which escape a slash."""
+    as_json = {value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
+    return as_json | {each.replace("/", "\\/") for each in as_json} | {quote(value, safe="")}
 
 
 def filled(place: str, text: str, variables: Mapping[str, str] | None = None) -> str:

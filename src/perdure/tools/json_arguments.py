@@ -2,18 +2,20 @@
 
 The schema is the contract, and what breaks it is refused before anything begins, in words that help a model to correct
 itself (B13). Nothing outside is asked meanwhile: a schema that refers to what is not in it is refused when its tool is
-made. What Python cannot judge (a pattern in another language's regular expressions) is left to the service.
+made. What may take long to judge is left to the service, for this runs where heartbeats do: patterns (which are of
+another language's regular expressions, too), what is `unevaluated`, and the rest after too many references.
 """
 
 import difflib
+import functools
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from typing import Any, Final, cast
 
 from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import SchemaError, ValidationError
-from jsonschema.validators import validator_for
+from jsonschema.validators import extend, validator_for
 from pydantic import JsonValue
 from referencing import Registry
 from referencing.exceptions import Unresolvable
@@ -26,6 +28,14 @@ from perdure.core.errors import ConfigurationError
 _SHOWN_CHARS_MAX: Final = 80
 _REASONS_MAX: Final = 8
 """Further reasons help nobody to correct the first ones."""
+_REFERENCES_FOLLOWED_MAX: Final = 3_000
+"""In one look at arguments, under half a second: references that each name two others soon make millions."""
+
+_Rule = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]
+_LEFT: Final = ("pattern", "patternProperties", "unevaluatedProperties", "unevaluatedItems")
+_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+_NO_DIALECT: Final = cast(Any, None)
+_followed: ContextVar[Iterator[int]] = ContextVar("followed")
 
 
 class JsonArguments:
@@ -52,18 +62,21 @@ class JsonArguments:
                     field, f"refers to {_short(reference)}, which is not in it; put it under $defs"
                 ) from error
         # Its own registry: the library's default one would fetch what a reference names.
-        self._validator = kind(dict(schema), registry=Registry())
+        self._validator = _bounded(cast(Any, kind))(_of_one_dialect(schema), registry=Registry())
         properties = schema.get("properties")
         self._names = tuple(properties) if isinstance(properties, dict) else ()
 
     def problem(self, arguments: dict[str, JsonValue]) -> str | None:
         """Return why the arguments do not fit and what would, or None; at most `PROBLEM_BYTES_MAX` bytes."""
+        bound = _followed.set(iter(range(_REFERENCES_FOLLOWED_MAX)))
         try:
             errors = sorted(self._validator.iter_errors(arguments), key=_place)
-        except re.error:
+        except (_TooMany, Unresolvable):  # a reference may depend on the way to it
             return None
         except RecursionError:
             return f"Not begun: the arguments of {self._tool} are nested too deeply."
+        finally:
+            _followed.reset(bound)
         if not errors:
             return None
         reasons = list(dict.fromkeys(reason for error in errors for reason in self._reasons(error)))
@@ -93,6 +106,52 @@ class JsonArguments:
             yield f"{where or 'arguments'}: must be one of {among}, got {_shown(instance)}"
         else:
             yield f"{where or 'arguments'}: {_short(error.message)}"
+
+
+class _TooMany(Exception):
+    """More references were followed than `_REFERENCES_FOLLOWED_MAX`."""
+
+
+@functools.cache
+def _bounded(kind: Any) -> Any:
+    """Return a dialect's validator that leaves to the service what would take long."""
+    rules: dict[str, _Rule] = {name: _left for name in _LEFT if name in kind.VALIDATORS}
+    rules |= {name: _counted(kind.VALIDATORS[name]) for name in _REFERENCES if name in kind.VALIDATORS}
+    rules["additionalProperties"] = _without_patterns(kind.VALIDATORS["additionalProperties"])
+    return cast(Any, extend)(kind, rules)
+
+
+def _left(validator: Any, value: Any, instance: Any, schema: Any) -> None:
+    del validator, value, instance, schema
+
+
+def _counted(rule: _Rule) -> _Rule:
+    def follow(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError] | None:
+        if next(_followed.get(), None) is None:
+            raise _TooMany
+        return rule(validator, value, instance, schema)
+
+    return follow
+
+
+def _without_patterns(rule: _Rule) -> _Rule:
+    """Return the rule where no pattern says which properties are additional."""
+
+    def judge(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError] | None:
+        return None if "patternProperties" in schema else rule(validator, value, instance, schema)
+
+    return judge
+
+
+def _of_one_dialect(schema: Any) -> Any:
+    """Return a copy in which no part names a dialect, which would be judged by that dialect's own validator."""
+    if isinstance(schema, Mapping):
+        return {
+            key: _of_one_dialect(value)
+            for key, value in schema.items()
+            if key != "$schema" or not isinstance(value, str) or not validator_for({key: value}, default=_NO_DIALECT)
+        }
+    return [_of_one_dialect(each) for each in schema] if isinstance(schema, list) else schema
 
 
 def _place(error: ValidationError) -> tuple[str, ...]:

@@ -8,8 +8,12 @@ import pytest
 
 from perdure.core import http_limits
 from perdure.core.artifacts import File, WithFiles
-from perdure.core.errors import BegunError, ConfigurationError, OutcomeUnknown, ToolError
+from perdure.core.errors import BegunError, ConfigurationError, OutcomeUnknown, ToolError, Unavailable
+from perdure.core.ports import ToolPort
+from perdure.core.tool_calls import Connects
 from perdure.core.tool_rules import ToolRules
+from perdure.tools.addresses import Address
+from tests.temporal.bench import until
 from tests.tools.http.running import KEY, RULES, Service, opened
 
 pytestmark = pytest.mark.slow
@@ -94,6 +98,48 @@ async def test_a_status_that_came_stands_though_the_rest_is_lost(service: Servic
     assert service.effects == [KEY]
 
 
+@pytest.mark.parametrize("tool", ["refund", "put_order"])
+async def test_a_status_that_came_stands_though_the_call_is_stopped(service: Service, tool: str) -> None:
+    async with opened(base_url=service.url) as tools:
+        calling = asyncio.create_task(tools.call(tool, order_id="A-1", trouble="slow"))
+        await until(lambda: bool(service.effects))
+        await asyncio.sleep(0.3)  # the status, and half of the body
+        calling.cancel()
+        assert "[Cut: only the first" in await calling
+
+
+async def test_a_call_that_is_stopped_before_its_answer_is_in_doubt(service: Service) -> None:
+    async with opened(base_url=service.url) as tools:
+        calling = asyncio.create_task(tools.call("refund", order_id="A-1", trouble="hold"))
+        await until(lambda: bool(service.effects))
+        calling.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await calling
+
+
+@pytest.mark.parametrize("moment", ["while it connects", "between tries"])
+async def test_a_once_call_that_is_stopped_before_anything_was_sent_did_not_happen(
+    service: Service, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looking = asyncio.Event()
+
+    async def looked_up(host: str, port: int) -> list[Address]:
+        looking.set()
+        if moment == "while it connects":
+            await asyncio.Event().wait()
+        raise Unavailable("the name leads nowhere")
+
+    monkeypatch.setattr("perdure.tools.outside.looked_up", looked_up)
+    async with opened(base_url=service.url) as tools:
+        calling = asyncio.create_task(tools.call("refund", order_id="A-1"))
+        await looking.wait()
+        await asyncio.sleep(0.1)
+        calling.cancel()
+        with pytest.raises(ToolError, match="Not done: nothing was sent"):
+            await calling
+    assert service.requests == []
+
+
 async def test_a_service_that_is_not_there_was_sent_nothing(service: Service) -> None:
     service.kill()
     try:
@@ -104,6 +150,28 @@ async def test_a_service_that_is_not_there_was_sent_nothing(service: Service) ->
                 await tools.call("put_order", order_id="A-1")
     finally:
         service.start()
+
+
+async def test_an_idempotent_call_is_not_begun_where_nobody_answers(service: Service) -> None:
+    """Else the last of its attempts would be in doubt, of which nothing was ever sent."""
+    async with opened(base_url=service.url) as tools:
+        await tools.call("put_order", order_id="A-1")  # a connection is kept, and it ends with its service
+        for tool in ("put_order", "get_order", "refund"):
+            assert await ready(tools.ports[tool]) == ""
+        service.kill()
+        try:
+            with pytest.raises(Unavailable, match="nothing was sent to the service: nobody answers at port"):
+                await ready(tools.ports["put_order"])
+            assert await ready(tools.ports["get_order"]) == await ready(tools.ports["refund"]) == ""
+        finally:
+            service.start()
+        assert await ready(tools.ports["put_order"]) == ""
+    assert len(service.requests) == 1
+
+
+async def ready(tool: ToolPort) -> str:
+    assert isinstance(tool, Connects)
+    return await tool.ready(None)
 
 
 async def test_a_service_that_comes_back_meanwhile_gets_its_once_call(service: Service) -> None:

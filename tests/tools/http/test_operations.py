@@ -1,15 +1,20 @@
 """From documents to what a model fills in, and from that to requests."""
 
 import json
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
 
 from perdure.core import http_limits
+from perdure.core.tool_rules import ToolRules, ruled_spec
+from perdure.tools.environment import Environment
+from perdure.tools.http.client import Client
 from perdure.tools.http.document import checked
 from perdure.tools.http.operations import Operation, Unusable, operations_of
 from perdure.tools.http.requests import Request, Unwritable, written
+from perdure.tools.http.tool import HttpTool, Service
 from perdure.tools.json_arguments import JsonArguments
 from tests.tools.http.running import OK, body, document, parameter
 
@@ -247,12 +252,13 @@ LIST, PAIR = ["a", "b c"], {"x": 1, "y": True}
         ("path", {"style": "matrix"}, LIST, "/;p=a,b%20c"),
         ("path", {"style": "matrix", "explode": True}, PAIR, "/;x=1;y=true"),
         ("path", {}, "../admin", "/..%2Fadmin"),
+        ("path", {"allowReserved": True}, "../admin?x=1", "/..%2Fadmin%3Fx%3D1"),
     ],
 )
 def test_parameters_are_written_in_their_style(place: str, more: dict[str, Any], value: Any, sent: str) -> None:
     given = {key: each for key, each in {**parameter("p", place, schema={}), **more}.items() if each is not None}
-    made = one("get", "/{p}" if place == "path" else "", parameters=[given])
-    url = request(made, p=value).url.removeprefix(BASE)
+    made = one("get", "/{p}" if place == "path" else "/q", parameters=[given])
+    url = request(made, p=value).url.removeprefix(BASE).removeprefix("/q")
     assert (unquote(url) if "content" in more else url) == sent
 
 
@@ -261,6 +267,23 @@ def test_a_path_leads_nowhere_else(value: Any) -> None:
     made = one("get", "/orders/{p}/x", parameters=[parameter("p", "path", schema={})])
     with pytest.raises(Unwritable, match=r"p: .* cannot stand in a path"):
         written(made, BASE, {"p": value})
+
+
+@pytest.mark.parametrize("path", ["@evil.example/x", ".evil.example/x", ":81/x", "x", ""])
+def test_a_path_names_no_other_host(path: str) -> None:
+    """It follows the server's address, and the operator's headers go with it."""
+    found = read(document({path: {"get": {"operationId": "op", **OK}}}))["op"]
+    assert isinstance(found, Unusable)
+    assert found.reason == f"GET {path} has a path that does not begin with /"
+
+
+@pytest.mark.parametrize("path", ["@evil.example/x", ".evil.example/x", ":81/x", "/größe"])
+def test_a_request_goes_to_its_server_alone(path: str) -> None:
+    service = Service(Client([]), "https://shop.example", {}, Environment())
+    spec = ruled_spec("shop.op", "read", ToolRules())
+    tool = HttpTool(spec, replace(one(), path=path), service, None, 0)
+    assert "they make an address" in str(tool.problem({}))
+    assert HttpTool(spec, one(), service, None, 0).problem({}) is None
 
 
 @pytest.mark.parametrize("value", ["a\r\nHost: evil", "a\x00", "ü", " a"])

@@ -3,6 +3,8 @@
 import pytest
 
 from perdure.core.agent import EffectClass
+from perdure.tools.http.answers import value_of
+from perdure.tools.http.client import Answer
 from perdure.tools.http.outcomes import Meaning, meaning, retry_after_s
 
 IN_PROGRESS = b'{"code": "idempotency_key_in_use"}'
@@ -47,8 +49,17 @@ def test_what_is_gone_after_an_earlier_try_to_delete_it_was_deleted() -> None:
         ("99999999999", 900.0),
         ("", None),
         ("-1", None),
+        ("\u00b2", None),
+        ("\u0663", None),
         ("Wed, 21 Oct 2026 07:28:00 GMT", None),
     ],
 )
 def test_how_long_a_service_asks_to_be_left_alone(given: str, seconds: float | None) -> None:
     assert retry_after_s({"retry-after": given}) == seconds
+
+
+@pytest.mark.parametrize("charset", ["undefined", "idna", "rot13", "nothing", "utf-8"])
+def test_a_text_is_read_whatever_it_says_of_its_characters(charset: str) -> None:
+    """It was answered after the effect: nothing may fail for it."""
+    answer = Answer(200, {"content-type": f"text/html; charset={charset}"}, b"ok")
+    assert str(value_of(answer, "POST", "file")).startswith("ok")

@@ -182,6 +182,10 @@ async def test_a_document_that_cannot_be_fetched_is_said_so(service: Service) ->
     with pytest.raises(ConfigurationError, match="document: its server answered 404 Not Found"):
         async with opened(f"{service.url}/nothing", rules={}):
             pass
+    for status in (408, 429, 500, 503):
+        with pytest.raises(Unavailable, match=f"document: cannot be fetched: its server answered {status}"):
+            async with opened(f"{service.url}/status/{status}", rules={}):
+                pass
     service.kill()
     try:
         with pytest.raises(Unavailable, match="document: cannot be fetched"):
@@ -235,6 +239,32 @@ async def test_secrets_come_from_the_environment_and_come_out_nowhere(
             with pytest.raises(kind) as failed:  # also where it stands on the edge of what is kept
                 await tools.call(tool, status=status, say="x" * 1955 + f"{SECRET} is bad")
             assert "s3cr" not in str(failed.value)
+
+
+@pytest.mark.parametrize(
+    "more", [{"base_url": "https://me@shop.example/x?key=${SHOP_KEY}"}, {"document": "http://a b/x?key=${SHOP_KEY}"}]
+)
+async def test_an_address_that_cannot_be_is_told_without_its_secret(
+    more: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_KEY", SECRET)
+    with pytest.raises(ConfigurationError, match=r"key=\$\{SHOP_KEY\}' (must begin|holds a space)") as failed:
+        async with OpenApiTools("shop", **{"document": ONE, **more}).opened():
+            pass
+    assert SECRET not in str(failed.value)
+
+
+@pytest.mark.slow
+async def test_a_secret_in_a_path_comes_out_nowhere_and_a_hosts_name_is_none(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_KEY", SECRET)
+    monkeypatch.setenv("SHOP_HOST", f"127.0.0.1:{service.port}")
+    async with opened(ONE, base_url="http://${SHOP_HOST}/echo/bot${SHOP_KEY}", rules={}) as tools:
+        said = await tools.call("echo")
+    assert service.requests[0]["path"] == f"/echo/bot{SECRET}/echo"
+    assert said["path"] == "/echo/bot${SHOP_KEY}/echo"
+    assert said["headers"]["Host"] == f"127.0.0.1:{service.port}"
 
 
 @pytest.mark.slow

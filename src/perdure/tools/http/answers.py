@@ -91,7 +91,7 @@ def _text(answer: Answer) -> str:
     charset = _CHARSET.search(answer.headers.get("content-type", ""))
     try:
         text = answer.body.decode(charset[1] if charset else "utf-8", errors="replace")
-    except LookupError:
+    except (LookupError, ValueError):  # some of Python's codecs take no `errors`, and one raises always
         text = answer.body.decode(errors="replace")
     if answer.whole:
         return text

@@ -96,6 +96,7 @@ class Client:
         self._given = {(origin.host, origin.port) for origin in given}
         self._networks = tuple(networks)
         self._tls = ssl.create_default_context()
+        self._network = Outside(self._check, http_limits.CONNECT_TIMEOUT_S)
         self._kept = self._pool(kept=http_limits.CONNECTIONS_MAX)
         self._fresh = self._pool(kept=0)
 
@@ -105,7 +106,7 @@ class Client:
             max_connections=http_limits.CONNECTIONS_MAX,
             max_keepalive_connections=kept,
             keepalive_expiry=http_limits.KEEPALIVE_S,
-            network_backend=Outside(self._check, http_limits.CONNECT_TIMEOUT_S),
+            network_backend=self._network,
         )
 
     def _check(self, host: str, port: int, addresses: Iterable[Address]) -> None:
@@ -121,6 +122,28 @@ class Client:
         await self._kept.aclose()
         await self._fresh.aclose()
 
+    async def reach(self, url: str, within_s: float) -> None:
+        """Find out whether anybody answers there, where no connection is kept that says so.
+
+        Raises `Unavailable` where nobody does, and `InvalidInput` for what may not be connected to.
+        """
+        origin = Origin.of(url)
+        there = httpcore.URL(url).origin
+        if any(each.can_handle_request(there) and not each.has_expired() for each in self._kept.connections):
+            return
+        try:
+            async with asyncio.timeout(within_s):
+                stream = await self._network.connect_tcp(origin.host, origin.port)
+                try:
+                    if origin.scheme == "https":
+                        stream = await stream.start_tls(self._tls, origin.host)
+                finally:
+                    await stream.aclose()
+        except TimeoutError as error:
+            raise Unavailable(f"not connected within {within_s:g} s") from error
+        except _LOST as error:
+            raise Unavailable(str(error) or type(error).__name__) from error
+
     async def send(
         self, request: Request, within_s: float, effect: EffectClass, bytes_max: int = http_limits.ANSWER_BYTES_MAX
     ) -> Answer:
@@ -130,6 +153,9 @@ class Client:
             NotSent: Nothing left this process.
             Lost: It did, and no whole answer came within the time. Where the status of a call that may change something
                 is known, what came of the answer is returned instead: only its text is lost, not the outcome.
+
+        A stop ends it likewise where that says what became of the effect: with what came of the answer, or for a `once`
+        call with `NotSent`. (Another attempt at any other call is better than its end.)
         """
         progress = _Progress(bytes_max, keeps=effect != "read")
         try:
@@ -140,6 +166,12 @@ class Client:
                 return progress.known
             told = f"no whole answer within {within_s:g} s"
             raise (Lost(told) if progress.sent else NotSent(f"not connected within {within_s:g} s")) from error
+        except asyncio.CancelledError as error:
+            if progress.known is not None:
+                return progress.known
+            if effect == "once" and not progress.sent:
+                raise NotSent("told to stop before it was connected", final=True) from error
+            raise
 
     async def _followed(self, request: Request, progress: "_Progress", effect: EffectClass) -> Answer:
         answer = await self._answered(request, progress, effect)

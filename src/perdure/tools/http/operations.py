@@ -112,6 +112,8 @@ class _Reader:
             return Unusable(name, f"{method.upper()} {path} {error.problem}")
 
     def _read(self, name: str, path: str, method: Method, item: dict[str, Any], raw: dict[str, Any]) -> Operation:
+        if not path.startswith("/"):  # It follows the server's address: `@host` or `.host` would lead to another one.
+            raise ConfigurationError(name, "has a path that does not begin with /")
         schemas = SchemaSet(self.pointers, is_3_0=self._document.is_3_0)
         properties: dict[str, JsonValue] = {}
         required: list[JsonValue] = []
@@ -186,7 +188,7 @@ class _Reader:
             place=place,
             style=style,
             explode=style == "form" if model.explode is None else model.explode,
-            allow_reserved=bool(raw.get("allowReserved", False)),
+            allow_reserved=place == "query" and bool(raw.get("allowReserved", False)),
             as_json=bool(content),
         ), schema
 

@@ -20,7 +20,8 @@ A status is the service's word on what it did, and some say less than they seem 
     none                again                    in doubt    the connection was lost, or the time was over
     nothing was sent    again                    refused     the call did not begin at the outside
 
-(A `read` that is redirected within its origin is followed first, by the client.)
+(A `read` that is redirected within its origin is followed first, by the client. An `idempotent` call is not begun
+before somebody answers at its service.)
 
 *Refused* is a `ToolError`: it did not happen, and the model is told why. *Again* is an attempt that failed: the
 workflow makes the next one, no earlier than the service asks for. *In doubt* is for the tool's check (P4).
@@ -75,7 +76,7 @@ def meaning(status: int, effect: EffectClass, method: str, attempt: int, body: b
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
     """Return how many seconds the service asks to be left alone, bounded; a date is not read: clocks differ."""
     given = headers.get("retry-after", "").strip()
-    if not given.isdigit():
+    if not (given.isascii() and given.isdecimal()):
         return None
     return min(float(given[:9]), limits.RETRY_AFTER_MAX_MS / 1000)
 

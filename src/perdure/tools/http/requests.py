@@ -17,7 +17,7 @@ from perdure.core import http_limits
 from perdure.tools.http.operations import FORM, MULTIPART, Body, Operation, Parameter
 
 _RESERVED: Final = ":/?@!$'()*,;"
-"""What `allowReserved` leaves as it is; `#`, `&`, `=` and `+` would change what the rest of an address means."""
+"""What `allowReserved` leaves as it is in a query; `#`, `&`, `=` and `+` would change what the rest of it means."""
 
 _SEPARATORS: Final = {"spaceDelimited": "%20", "pipeDelimited": "%7C"}
 _VISIBLE: Final = frozenset((0x09, *range(0x20, 0x7F)))

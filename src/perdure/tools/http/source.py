@@ -10,7 +10,7 @@ import asyncio
 import difflib
 import ipaddress
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -37,7 +37,7 @@ from perdure.tools.http.client import Client, Lost, NotSent, Origin
 from perdure.tools.http.document import Document, checked, read_text
 from perdure.tools.http.offering import Offer, offer_of
 from perdure.tools.http.operations import KEY_HEADER, Method, Operation
-from perdure.tools.http.outcomes import is_good
+from perdure.tools.http.outcomes import is_good, meaning
 from perdure.tools.http.requests import OWN_HEADERS, Request
 from perdure.tools.http.tool import Asking, HttpTool, Service
 
@@ -45,6 +45,8 @@ _SOURCE: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]{0,31}")
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
 _FRAMING: Final = frozenset(("content-length", "transfer-encoding", "connection", "host", KEY_HEADER.lower()))
 _VALUE: Final = re.compile(r"[\x20-\x7e]*")
+_SERVER: Final = re.compile(r"(?:[^/?]*//)?[^/?]*")
+"""A URL's scheme and host."""
 _FETCHED: Final = ("http://", "https://")
 _CLAIMED: Final[Mapping[Method, EffectClass]] = {
     "get": "read",
@@ -141,8 +143,11 @@ class OpenApiTools:
         # In a thread: a large document takes seconds, and others work in this process.
         operations, offered = await asyncio.to_thread(self._offer, document)
         called = {each.name for each in offered} | {check for each in offered if (check := self._check_of(each))}
-        bases = {name: self._base(document, operations[name], base_url) for name in called if name in operations}
-        given = self._given(document, base_url, bases.values())
+        masked = environment.masked
+        bases = {
+            name: self._base(document, operations[name], base_url, masked) for name in called if name in operations
+        }
+        given = self._given(document, base_url, bases.values(), masked)
         async with Client(given, self._networks) as client:
             services = {name: self._service(client, base, headers, environment, given) for name, base in bases.items()}
             yield tuple(self._tool(each, operations, services) for each in offered)
@@ -169,8 +174,8 @@ class OpenApiTools:
         self, url: str, environment: Environment, headers: Mapping[str, str], base_url: str | None
     ) -> str:
         field = f"{self._field}, document"
-        origin = _origin(field, url)
-        own = headers if base_url is None or _origin(field, base_url) == origin else {}
+        origin = _origin(field, url, environment.masked)
+        own = headers if base_url is None or _origin(field, base_url, environment.masked) == origin else {}
         request = Request("GET", url, OWN_HEADERS).with_headers(own)
         async with Client([origin], self._networks) as client:
             try:
@@ -179,6 +184,8 @@ class OpenApiTools:
                 )
             except (NotSent, Lost) as error:
                 raise Unavailable(environment.masked(f"{field}: cannot be fetched: {error}")) from error
+        if meaning(answer.status, "read", "GET", 1) == "again":
+            raise Unavailable(f"{field}: cannot be fetched: its server answered {told_status(answer.status)}")
         if not is_good(answer.status) or not answer.whole:
             why = told_status(answer.status) if answer.whole else f"more than {http_limits.DOCUMENT_BYTES_MAX} bytes"
             raise ConfigurationError(field, f"its server answered {why}; give the address of an OpenAPI document")
@@ -186,24 +193,27 @@ class OpenApiTools:
 
     # --- where requests go --------------------------------------------------------------------------------------
 
-    def _base(self, document: Document, operation: Operation, base_url: str | None) -> str:
+    def _base(
+        self, document: Document, operation: Operation, base_url: str | None, masked: Callable[[str], str]
+    ) -> str:
         if base_url is not None:
-            _origin(f"{self._field}, base_url", base_url)
             return base_url
         server = operation.server if document.url is None else urljoin(document.url, operation.server)
         if not server.startswith(_FETCHED):
             raise ConfigurationError(
                 f"{self._field}, base_url", f"is missing: the document's server is {server!r}; give where requests go"
             )
-        _origin(f"{self._field}, document", server)
+        _origin(f"{self._field}, document", server, masked)
         return server
 
-    def _given(self, document: Document, base_url: str | None, bases: Iterable[str]) -> frozenset[Origin]:
+    def _given(
+        self, document: Document, base_url: str | None, bases: Iterable[str], masked: Callable[[str], str]
+    ) -> frozenset[Origin]:
         """Return the origins that the operator gave."""
         field = f"{self._field}, document"
         if base_url is not None or document.url is None:
-            return frozenset(_origin(field, each) for each in bases)
-        return frozenset((_origin(field, document.url),))
+            return frozenset(_origin(field, each, masked) for each in bases)
+        return frozenset((_origin(field, document.url, masked),))
 
     def _service(
         self,
@@ -213,12 +223,12 @@ class OpenApiTools:
         environment: Environment,
         given: frozenset[Origin],
     ) -> Service:
-        origin = _origin(f"{self._field}, base_url", base)
+        origin = _origin(f"{self._field}, base_url", base, environment.masked)
         if headers and origin not in given:
             raise ConfigurationError(
                 f"{self._field}, base_url",
                 f"is missing: the document that was fetched sends requests to {origin}, and your headers go only where "
-                f"you say; give base_url={base!r} if that is right",
+                f"you say; give base_url={environment.masked(base)!r} if that is right",
             )
         return Service(client, base, headers, environment)
 
@@ -266,10 +276,13 @@ class OpenApiTools:
         return rules_for(operation.name, self._rules).check
 
     def _filled_url(self, environment: Environment, setting: str, url: str) -> str:
-        """Fill in a URL; what stands in its query is a secret, names of hosts are none."""
+        """Fill in a URL; what stands in its path and query is a secret, names of hosts are none."""
         field = f"{self._field}, {setting}"
-        address, mark, query = url.partition("?")
-        return environment.filled(field, address, secret=False) + mark + environment.filled(field, query)
+        server = _SERVER.match(url)
+        after = server.end() if server else 0
+        filled = environment.filled(field, url[:after], secret=False) + environment.filled(field, url[after:])
+        _origin(field, filled, environment.masked)
+        return filled
 
     def _filled_header(self, environment: Environment, header: str) -> str:
         field = f"{self._field}, headers.{header}"
@@ -279,11 +292,11 @@ class OpenApiTools:
         return value
 
 
-def _origin(field: str, url: str) -> Origin:
+def _origin(field: str, url: str, masked: Callable[[str], str]) -> Origin:
     try:
         return Origin.of(url)
     except ValueError as error:
-        raise ConfigurationError(field, f"{url!r} {error}") from error
+        raise ConfigurationError(field, f"{masked(url)!r} {error}") from error
 
 
 def _network(field: str, text: str) -> Network:

@@ -11,12 +11,12 @@ from perdure.core import http_limits
 from perdure.core.agent import ToolSpec
 from perdure.core.artifacts import Returned, WithFiles
 from perdure.core.digests import safe_json
-from perdure.core.errors import BegunError, OutcomeUnknown, ToolError
+from perdure.core.errors import BegunError, InvalidInput, OutcomeUnknown, ToolError, Unavailable
 from perdure.core.ports import Call, Check, ToolSchema
 from perdure.tools.check_answers import ANSWERS, check_of, key_argument
 from perdure.tools.environment import Environment
 from perdure.tools.http.answers import json_of, told, value_of
-from perdure.tools.http.client import Answer, Client, Lost, NotSent
+from perdure.tools.http.client import Answer, Client, Lost, NotSent, Origin
 from perdure.tools.http.operations import KEY_HEADER, Operation
 from perdure.tools.http.outcomes import Meaning, is_absent, is_good, meaning, retry_after_s
 from perdure.tools.http.requests import OWN_HEADERS, Request, Unwritable, written
@@ -24,6 +24,10 @@ from perdure.tools.json_arguments import JsonArguments
 
 _CHECK_SHARE: Final = 0.3
 """Of a tool's timeout: under what an attempt gives its check, so that this one says why it does not know."""
+
+
+_REACH_SHARE: Final = 0.2
+"""Of a tool's timeout: within what somebody answers for its service, before an `idempotent` call is begun."""
 
 
 class ServiceFailed(BegunError):
@@ -93,6 +97,26 @@ class HttpTool:
             return f"Not begun: the arguments of {self._spec.name} do not fit. {error}."
         return None
 
+    async def ready(self, registered: str | None) -> str:
+        """Return an empty text once the service can be reached, for a call that the workflow would make again.
+
+        Else each attempt would have begun although nothing was sent, and what the last one came to would be in doubt.
+        A `once` call tries again by itself, and nobody asks what a `read` came to.
+
+        Raises `Unavailable` where nobody answers.
+        """
+        del registered
+        if self._spec.effect != "idempotent":
+            return ""
+        try:
+            await self._service.client.reach(self._service.base, self._spec.timeout_s * _REACH_SHARE)
+        except InvalidInput:
+            return ""  # `invoke` says so: another attempt would end the same
+        except Unavailable as error:
+            text = f"nothing was sent to the service: {error}"
+            raise Unavailable(self._service.environment.masked(text)) from error
+        return ""
+
     async def invoke(self, arguments: dict[str, JsonValue], call: Call) -> Returned:
         """Send the request once and return what the service answered.
 
@@ -150,7 +174,8 @@ class HttpTool:
 
     async def _sent(self, request: Request) -> Answer:
         """Send it; a `once` call that nothing was sent of is tried again here, for the workflow never would."""
-        within_s = self._spec.timeout_s * http_limits.RETRY_WITHIN_SHARE
+        reached = _REACH_SHARE if self._spec.effect == "idempotent" else 0.0
+        within_s = self._spec.timeout_s * (http_limits.RETRY_WITHIN_SHARE - reached)
         tries = http_limits.CONNECT_TRIES_MAX if self._spec.effect == "once" else 1
         pause_s = http_limits.CONNECT_PAUSE_S
         loop = asyncio.get_running_loop()
@@ -162,7 +187,10 @@ class HttpTool:
                 tries -= 1
                 if tries < 1 or error.final or loop.time() + pause_s >= until:
                     raise
-            await asyncio.sleep(pause_s)
+                try:
+                    await asyncio.sleep(pause_s)
+                except asyncio.CancelledError:
+                    raise error from None  # told to stop, and nothing was sent
             pause_s *= 2
 
     async def _asked(self, request: Request, client: Client) -> Answer:
@@ -209,7 +237,18 @@ class HttpTool:
 def _written(operation: Operation, service: Service, arguments: dict[str, JsonValue]) -> Request:
     safe = safe_json(arguments)
     request = written(operation, service.base, safe if isinstance(safe, dict) else {})
+    _refuse_elsewhere(request.url, service.base)
     # The operator's headers win over the document's: none of those is offered to a model.
     return Request(request.method, request.url, OWN_HEADERS, request.body).with_headers(
         request.headers, service.headers
     )
+
+
+def _refuse_elsewhere(url: str, base: str) -> None:
+    """Raise `Unwritable` for an address at another host than the one that the operator's headers are for."""
+    try:
+        there = Origin.of(url)
+    except ValueError as error:
+        raise Unwritable(f"they make an address that cannot be sent to: it {error}") from error
+    if there != Origin.of(base):
+        raise Unwritable(f"they make an address at {there}, and requests go to {Origin.of(base)} alone")
