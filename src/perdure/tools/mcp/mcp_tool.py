@@ -3,7 +3,8 @@
 - A result: it happened.
 - A result with `isError`: the server says that the tool failed, which is not to say that nothing happened. A `once`
   call is in doubt then, unless the operator's rules take the server's word for it (`failed="did_not_happen"`). Of a
-  call that is safe to repeat it is a plain error.
+  call that is safe to repeat it is an error, which says of a later attempt that an earlier one may have taken effect.
+- A refusal that a server may give after its tool has run: the same. Only one of its own state begins the call anew.
 - A result that asks for input: it has not ended. A person is asked, and the call goes on with the server's own state.
 """
 
@@ -27,7 +28,7 @@ from perdure.tools.mcp import contents, questions
 from perdure.tools.mcp.checks import read_check
 from perdure.tools.mcp.claims import digest_of
 from perdure.tools.mcp.connection import Connection, Live
-from perdure.tools.mcp.exchange import KEY, NotSent, Refused, exchanged
+from perdure.tools.mcp.exchange import KEY, STATE_REFUSED, NotSent, Refused, exchanged
 from perdure.tools.mcp.questions import Answers
 
 _RESULT: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(CallToolResult | InputRequiredResult)
@@ -121,13 +122,13 @@ class McpTool:
         for _ in range(QUESTIONS_PER_CALL_MAX):
             try:
                 given = await self._sent(arguments, call, answers)
-            except Refused:
-                if answers.state is None or answers.again:
-                    raise
+            except Refused as error:
+                if error.reason != STATE_REFUSED or answers.state is None or answers.again:
+                    raise self._failure(call, str(error), begun=error.begun) from error
                 answers = Answers(said=answers.said, again=True)
                 continue
             if isinstance(given, CallToolResult):
-                return self._returned(given)
+                return self._returned(given, call)
             if given.input_requests:
                 found = questions.asked(self._spec.name, given, answers)
                 if isinstance(found, Asks):
@@ -171,13 +172,20 @@ class McpTool:
         """Return what a call that reached nobody ends with: it did not happen; tried again where that is safe."""
         return ToolError(f"Not begun: {error}") if self._spec.effect == "once" else BegunError(str(error))
 
-    def _returned(self, given: CallToolResult) -> JsonValue | WithFiles:
+    def _returned(self, given: CallToolResult, call: Call) -> JsonValue | WithFiles:
         if not given.is_error:
             return _masked(contents.returned(self._spec.name, given), self._environment)
         text = self._environment.masked(contents.text_of(given.content)) or "It gives no reason."
-        if self._spec.effect != "once" or self._failed == "did_not_happen":
-            raise ToolError(text)
-        raise BegunError(f"{self._spec.name} says that it failed: {text}")
+        raise self._failure(call, text, begun=True)
+
+    def _failure(self, call: Call, text: str, *, begun: bool) -> Exception:
+        """Return what a call ends with of which the server says that it failed; `begun` where it may have run."""
+        if begun and self._spec.effect == "once" and self._failed != "did_not_happen":
+            return BegunError(f"{self._spec.name} says that it failed: {text}")
+        earlier = ""
+        if self._spec.effect == "idempotent" and call.attempt > 1:
+            earlier = " An earlier attempt of this call may have taken effect."
+        return ToolError(f"{text}{earlier}")
 
     async def check(self, call: Call) -> Check:
         """Ask the server's own check what became of the call's key; a server that is away is waited for."""
