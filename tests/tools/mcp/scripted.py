@@ -1,20 +1,25 @@
 """A connection to a server that is a list of answers, for tests of what they mean."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from mcp.client.client import Client
 
+from perdure.core.agent import EffectClass
+from perdure.core.ports import ToolSchema
+from perdure.core.tool_rules import ToolRules, ruled_spec
+from perdure.tools.environment import Environment
+from perdure.tools.json_arguments import JsonArguments
 from perdure.tools.mcp.connection import Connection, Live
+from perdure.tools.mcp.mcp_tool import McpTool
 
 
 class Scripted:
     """Answers requests in order: a result is returned, an error raised, a function called and awaited."""
 
-    def __init__(self, answers: Sequence[Any], masked: Callable[[str], str] = str) -> None:
+    def __init__(self, *answers: Any, environment: Environment | None = None) -> None:
         self._answers = list(answers)
-        self._masked = masked
+        self.environment = environment or Environment()
         self.sent: list[Any] = []
         self.live = Live(cast(Client, self), asyncio.Event())
         self.live.changed = False
@@ -25,7 +30,21 @@ class Scripted:
 
     @property
     def connection(self) -> Connection:
-        return cast(Connection, _Connected(self.live, self._masked))
+        return _Connected(self.live, self.environment)
+
+    def tool(self, effect: EffectClass = "once", failed: Literal["did_not_happen"] | None = None) -> McpTool:
+        """Return its tool `bank.pay`."""
+        return McpTool(
+            self.connection,
+            self.environment,
+            "pay",
+            spec=ruled_spec("bank.pay", effect, ToolRules()),
+            schema=ToolSchema(name="bank.pay", description="", parameters={}),
+            arguments=JsonArguments("bank.pay", {"type": "object"}),
+            failed=failed,
+            checking=None,
+            settle_s=0.0,
+        )
 
     async def send_request(self, request: Any, _kind: Any, **_options: Any) -> Any:
         self.sent.append(request)
@@ -38,8 +57,8 @@ class Scripted:
 class _Connected(Connection):
     """One that is connected already, and stays so."""
 
-    def __init__(self, live: Live, masked: Callable[[str], str]) -> None:
-        super().__init__("bank", cast(Any, None), 1.0, masked)
+    def __init__(self, live: Live, environment: Environment) -> None:
+        super().__init__("bank", cast(Any, None), 1.0, environment.masked)
         self._only = live
 
     async def live(self) -> Live:

@@ -1,20 +1,13 @@
 """A server's "no", which may come after its tool has run: what it means for an effect, and when a call begins anew."""
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import mcp_types as types
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from perdure.core.agent import EffectClass
 from perdure.core.artifacts import Asks
 from perdure.core.errors import BegunError, ToolError
-from perdure.core.ports import ToolSchema
-from perdure.core.tool_rules import ToolRules, ruled_spec
-from perdure.tools.environment import Environment
-from perdure.tools.json_arguments import JsonArguments
-from perdure.tools.mcp.mcp_tool import McpTool
 from tests.tools.mcp.scripted import Scripted
 from tests.tools.mcp.shop import call
 
@@ -26,26 +19,9 @@ OUTPUT = MCPError(types.INVALID_PARAMS, "Output validation error")
 STATE = MCPError(types.INVALID_PARAMS, "Invalid or expired requestState", {"reason": "invalid_request_state"})
 
 
-def paying(
-    answers: Sequence[Any], effect: EffectClass = "once", failed: Literal["did_not_happen"] | None = None
-) -> tuple[McpTool, Scripted]:
-    server = Scripted(answers)
-    tool = McpTool(
-        server.connection,
-        Environment(),
-        "pay",
-        spec=ruled_spec("bank.pay", effect, ToolRules()),
-        schema=ToolSchema(name="bank.pay", description="", parameters={}),
-        arguments=JsonArguments("bank.pay", {"type": "object"}),
-        failed=failed,
-        checking=None,
-        settle_s=0.0,
-    )
-    return tool, server
-
-
 async def test_a_refusal_after_an_answer_is_in_doubt_and_the_answer_is_used_once() -> None:
-    pay, server = paying([QUESTION, OUTPUT, QUESTION, PAID])
+    server = Scripted(QUESTION, OUTPUT, QUESTION, PAID)
+    pay = server.tool()
     asks = await pay.invoke({}, call())
     assert isinstance(asks, Asks)
     with pytest.raises(BegunError, match=r"says that it failed: .* Output validation error"):
@@ -54,7 +30,8 @@ async def test_a_refusal_after_an_answer_is_in_doubt_and_the_answer_is_used_once
 
 
 async def test_a_state_that_is_not_taken_back_begins_the_call_anew() -> None:
-    pay, server = paying([QUESTION, STATE, QUESTION, PAID])
+    server = Scripted(QUESTION, STATE, QUESTION, PAID)
+    pay = server.tool()
     asks = await pay.invoke({}, call())
     assert isinstance(asks, Asks)
     assert await pay.resume({}, call(attempt=2), asks.kept, "yes") == "paid"
@@ -63,7 +40,7 @@ async def test_a_state_that_is_not_taken_back_begins_the_call_anew() -> None:
 
 @pytest.mark.parametrize("said", [OUTPUT, FAILED])
 async def test_a_failure_of_a_later_attempt_says_that_an_earlier_one_may_have_taken_effect(said: Any) -> None:
-    pay, _ = paying([said, said], "idempotent")
+    pay = Scripted(said, said).tool("idempotent")
     earlier = "An earlier attempt of this call may have taken effect."
     with pytest.raises(ToolError) as first:
         await pay.invoke({}, call())
@@ -73,6 +50,6 @@ async def test_a_failure_of_a_later_attempt_says_that_an_earlier_one_may_have_ta
 
 
 async def test_a_refusal_is_taken_at_its_word_where_the_rules_say_so() -> None:
-    pay, _ = paying([OUTPUT], failed="did_not_happen")
+    pay = Scripted(OUTPUT).tool(failed="did_not_happen")
     with pytest.raises(ToolError, match=r"refused it\. It failed: Output validation error"):
         await pay.invoke({}, call())

@@ -114,7 +114,7 @@ class McpTool:
         """Go on with a call that asked, with a person's answer; asks again where that does not fit, or for more."""
         told = questions.answered(self._spec.name, kept, answer)
         if isinstance(told, Asks):
-            return told
+            return questions.masked(told, self._environment)
         return await self._called(arguments, call, told)
 
     async def _called(self, arguments: dict[str, JsonValue], call: Call, answers: Answers) -> Returned:
@@ -132,7 +132,7 @@ class McpTool:
             if given.input_requests:
                 found = questions.asked(self._spec.name, given, answers)
                 if isinstance(found, Asks):
-                    return found
+                    return questions.masked(found, self._environment)
                 answers = found
             else:  # it wants to be called again with nothing but its own state
                 answers = replace(answers, responses=None, state=given.request_state)
@@ -174,7 +174,7 @@ class McpTool:
 
     def _returned(self, given: CallToolResult, call: Call) -> JsonValue | WithFiles:
         if not given.is_error:
-            return _masked(contents.returned(self._spec.name, given), self._environment)
+            return contents.masked(contents.returned(self._spec.name, given), self._environment)
         text = self._environment.masked(contents.text_of(given.content)) or "It gives no reason."
         raise self._failure(call, text, begun=True)
 
@@ -205,9 +205,3 @@ async def _until_sent(send: Callable[[], Awaitable[CallToolResult]]) -> CallTool
             return await send()
         except NotSent:
             await asyncio.sleep(MCP_RESTART_DELAY_FIRST_S)
-
-
-def _masked(value: JsonValue | WithFiles, environment: Environment) -> JsonValue | WithFiles:
-    if isinstance(value, WithFiles):
-        return WithFiles(environment.masked(value.text), value.files, value.artifact)
-    return environment.masked_json(value)
