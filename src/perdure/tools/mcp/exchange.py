@@ -23,7 +23,7 @@ from mcp_types import (
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
 from perdure.core.errors import BegunError, ToolError, Unavailable
-from perdure.tools.mcp.connection import Connection, Live
+from perdure.tools.mcp.connection import Connection, Listener, Live
 from perdure.tools.mcp.transports import NOT_SENT
 
 KEY: Final = "perdure/idempotency-key"
@@ -62,9 +62,13 @@ class NotSent(Unavailable):
 
 
 async def exchanged(
-    connection: Connection, request: Any, kind: TypeAdapter[ModelT], on_progress: ProgressFnT | None = None
+    connection: Connection,
+    request: Any,
+    kind: TypeAdapter[ModelT],
+    on_progress: ProgressFnT | None = None,
+    listener: Listener | None = None,
 ) -> ModelT:
-    """Send a request and return its result.
+    """Send a request and return its result; `listener` hears what the server says meanwhile, where that is about it.
 
     Raises:
         NotSent: There is no connection, and it reached nobody.
@@ -77,7 +81,8 @@ async def exchanged(
         except Unavailable as error:
             raise NotSent(str(error)) from error
         try:
-            return await live.client.session.send_request(request, kind, progress_callback=on_progress)
+            with live.heard_by(listener):
+                return await live.client.session.send_request(request, kind, progress_callback=on_progress)
         except MCPError as error:
             if _session_is_gone(error) and not last:
                 live.ended.set()

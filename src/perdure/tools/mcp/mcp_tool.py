@@ -18,7 +18,7 @@ from pydantic import JsonValue, TypeAdapter
 
 from perdure.core.agent import ToolSpec
 from perdure.core.artifacts import Asks, Returned, WithFiles
-from perdure.core.errors import BegunError, ToolError, Unavailable
+from perdure.core.errors import BegunError, ToolError
 from perdure.core.mcp_limits import MCP_RESTART_DELAY_FIRST_S, QUESTIONS_PER_CALL_MAX
 from perdure.core.ports import Call, Check, ToolSchema
 from perdure.tools import notes
@@ -27,7 +27,7 @@ from perdure.tools.json_arguments import JsonArguments
 from perdure.tools.mcp import contents, questions
 from perdure.tools.mcp.checks import read_check
 from perdure.tools.mcp.claims import digest_of
-from perdure.tools.mcp.connection import Connection, Live
+from perdure.tools.mcp.connection import Connection
 from perdure.tools.mcp.exchange import KEY, STATE_REFUSED, NotSent, Refused, exchanged
 from perdure.tools.mcp.questions import Answers
 
@@ -155,17 +155,10 @@ class McpTool:
             request_state=answers.state,
             _meta={KEY: call.idempotency_key},
         )
-        live = await self._reached()
-        with live.heard_by(lambda text: said.say(self._environment.masked(text))):
-            try:
-                return await exchanged(self._connection, CallToolRequest(params=params), _RESULT, on_progress)
-            except NotSent as error:
-                raise self._not_begun(error) from error
-
-    async def _reached(self) -> Live:
+        request = CallToolRequest(params=params)
         try:
-            return await self._connection.live()
-        except Unavailable as error:
+            return await exchanged(self._connection, request, _RESULT, on_progress, said.say)
+        except NotSent as error:
             raise self._not_begun(error) from error
 
     def _not_begun(self, error: Exception) -> Exception:
