@@ -11,7 +11,7 @@ from perdure.core.tool_rules import ToolRules, ruled_spec
 from perdure.tools.environment import Environment
 from perdure.tools.json_arguments import JsonArguments
 from perdure.tools.mcp.connection import Connection, Live
-from perdure.tools.mcp.mcp_tool import McpTool
+from perdure.tools.mcp.mcp_tool import Checking, McpTool
 
 
 class Scripted:
@@ -33,7 +33,7 @@ class Scripted:
         return _Connected(self.live, self.environment)
 
     def tool(self, effect: EffectClass = "once", failed: Literal["did_not_happen"] | None = None) -> McpTool:
-        """Return its tool `bank.pay`."""
+        """Return its tool `bank.pay`, whose check is `find`."""
         return McpTool(
             self.connection,
             self.environment,
@@ -42,7 +42,7 @@ class Scripted:
             schema=ToolSchema(name="bank.pay", description="", parameters={}),
             arguments=JsonArguments("bank.pay", {"type": "object"}),
             failed=failed,
-            checking=None,
+            checking=Checking("find", "key"),
             settle_s=0.0,
         )
 

@@ -8,6 +8,8 @@ from mcp.shared.exceptions import MCPError
 
 from perdure.core.artifacts import Asks
 from perdure.core.errors import BegunError, ToolError
+from perdure.core.ports import Check
+from perdure.tools.mcp.transports import NOT_SENT
 from tests.tools.mcp.scripted import Scripted
 from tests.tools.mcp.shop import call
 
@@ -53,3 +55,17 @@ async def test_a_refusal_is_taken_at_its_word_where_the_rules_say_so() -> None:
     pay = Scripted(OUTPUT).tool(failed="did_not_happen")
     with pytest.raises(ToolError, match=r"refused it\. It failed: Output validation error"):
         await pay.invoke({}, call())
+
+
+async def test_a_check_that_is_turned_away_is_asked_ever_more_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    paused_s: list[float] = []
+
+    async def pause(delay_s: float) -> None:
+        paused_s.append(delay_s)
+
+    monkeypatch.setattr("perdure.tools.mcp.mcp_tool.asyncio.sleep", pause)
+    busy = MCPError(NOT_SENT, "it answers 429")
+    found = types.CallToolResult(content=[], structured_content={"happened": False})
+    assert await Scripted(*[busy] * 8, found).tool().check(call()) == Check.not_yet()
+    assert paused_s[:3] == [0.2, 0.4, 0.8]
+    assert paused_s[6:] == [10.0, 10.0]

@@ -24,12 +24,14 @@ from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
 from perdure.core.errors import BegunError, ToolError, Unavailable
 from perdure.tools.mcp.connection import Connection, Listener, Live
-from perdure.tools.mcp.transports import NOT_SENT
+from perdure.tools.mcp.transports import NOT_SENT, REFUSED
 
 KEY: Final = "perdure/idempotency-key"
 """Where a call's idempotency key stands in a request's `_meta`."""
 
-NOT_BEGUN: Final = frozenset({HEADER_MISMATCH, MISSING_REQUIRED_CLIENT_CAPABILITY, UNSUPPORTED_PROTOCOL_VERSION})
+NOT_BEGUN: Final = frozenset(
+    {REFUSED, HEADER_MISMATCH, MISSING_REQUIRED_CLIENT_CAPABILITY, UNSUPPORTED_PROTOCOL_VERSION}
+)
 """Errors that are given before a tool is called. -32600 and -32700 are not among them: the SDK's client says them too,
 of an answer that it could not read."""
 
@@ -56,7 +58,7 @@ class Refused(ToolError):
 
 
 class NotSent(Unavailable):
-    """A request reached nobody; what it asked for did not begin."""
+    """A request reached nobody, or was turned away until later; what it asked for did not begin."""
 
     code = "not_sent"
 

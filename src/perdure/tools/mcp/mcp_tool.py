@@ -19,7 +19,7 @@ from pydantic import JsonValue, TypeAdapter
 from perdure.core.agent import ToolSpec
 from perdure.core.artifacts import Asks, Returned, WithFiles
 from perdure.core.errors import BegunError, ToolError
-from perdure.core.mcp_limits import MCP_RESTART_DELAY_FIRST_S, QUESTIONS_PER_CALL_MAX
+from perdure.core.mcp_limits import MCP_RESTART_DELAY_FIRST_S, MCP_RESTART_DELAY_MAX_S, QUESTIONS_PER_CALL_MAX
 from perdure.core.ports import Call, Check, ToolSchema
 from perdure.tools import notes
 from perdure.tools.environment import Environment
@@ -192,9 +192,11 @@ class McpTool:
 
 
 async def _until_sent(send: Callable[[], Awaitable[CallToolResult]]) -> CallToolResult:
-    """Try again as long as nobody could be reached; whoever waits for the check says for how long."""
+    """Try again, ever more seldom, as long as nobody takes it; whoever waits for the check says for how long."""
+    pause_s = MCP_RESTART_DELAY_FIRST_S
     while True:
         try:
             return await send()
         except NotSent:
-            await asyncio.sleep(MCP_RESTART_DELAY_FIRST_S)
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 2, MCP_RESTART_DELAY_MAX_S)
