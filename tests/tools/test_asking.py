@@ -115,6 +115,18 @@ async def test_a_question_is_kept_and_comes_again_until_it_is_answered(bench: Be
     assert [attempt.attempt for attempt in row.open_ended] == [5]
 
 
+@pytest.mark.parametrize(("number", "length", "fits"), [(50, 200, True), (51, 1, False), (2, 201, False)])
+async def test_choices_too_long_for_a_state_are_left_out(bench: Bench, number: int, length: int, *, fits: bool) -> None:
+    tool = Remote()
+    choices = tuple(f"{n:0{length}}"[-length:] for n in range(number))
+    tool.returns = Asks("Which?", choices)
+    asked = await run(bench, tool)
+    assert (asked.outcome, asked.question, asked.choices) == ("asks", "Which?", choices if fits else ())
+    assert (await run(bench, tool, attempt=2)).choices == asked.choices, "as it was kept, it comes again"
+    done = await run(bench, tool, attempt=3, answer=Answer(asked=asked.digest, text="yes"))
+    assert (await bench.result(done)).text == "paid", "the tool judges what was answered"
+
+
 async def test_one_that_was_never_answered_is_said_not_to_have_gone_on(bench: Bench) -> None:
     tool = Remote()
     tool.returns = Asks("Really?")

@@ -22,6 +22,10 @@ MCP_END_S = 1.5
 MCP_CLOSE_S = 10.0
 """What closing a connection may take before it is cut off: the SDK's own waits are 6.5 s together."""
 
+MCP_CUT_OFF_S = 60.0
+"""How long a server may still speak of a request that was cut off. Its words are in no task's log then: they may be
+about another's work."""
+
 MCP_END_HEARD_S = 1.0
 """A connection of which a request learned that it is closed hears of its end within milliseconds, if it ended."""
 

@@ -5,7 +5,7 @@ Both go to the store as blobs before the row that names them, so that no row nam
 
 from typing import Final, NamedTuple
 
-from perdure.core import limits
+from perdure.core import asking_limits, limits
 from perdure.core.artifacts import Asks, File, WithFiles
 from perdure.core.content import FilePart, Frozen, HandedOver
 from perdure.core.digests import body_of, canonical, cut_text, safe_text
@@ -45,9 +45,20 @@ async def kept_question(store: Store, digest: str) -> Asks:
 
 
 def asking(digest: str, asks: Asks) -> Execution:
-    """Return an attempt's end that puts a question to a person."""
+    """Return an attempt's end that puts a question to a person.
+
+    Choices stand in the task's state and rows. A list that is too long for that is left out, and any words are taken:
+    the tool has it whole, and judges.
+    """
     question = cut_text(safe_text(asks.question), limits.QUESTION_BYTES_MAX, " [cut]")
-    return Execution(outcome="asks", digest=digest, question=question, choices=asks.choices, form=asks.form)
+    return Execution(outcome="asks", digest=digest, question=question, choices=_bounded(asks.choices), form=asks.form)
+
+
+def _bounded(choices: tuple[str, ...]) -> tuple[str, ...]:
+    fit = len(choices) <= asking_limits.CHOICES_MAX and all(
+        len(choice) <= asking_limits.CHOICE_CHARS_MAX for choice in choices
+    )
+    return choices if fit else ()
 
 
 async def keep_files(store: Store, given: WithFiles) -> Told:

@@ -1,8 +1,12 @@
 """The shop behind OAuth: whoever has no token is told where to get one, and gets it for client credentials.
 
-python guarded_server.py FOLDER PORT
+    python guarded_server.py FOLDER PORT
+
+Files in the folder change what it is: `answer` is the status with which it turns everybody away, `revoked` makes it
+forget its token, `broken` leaves it without another one, and `hold` lets a call wait until the file is gone.
 """
 
+import asyncio
 import contextlib
 import json
 import sys
@@ -29,6 +33,10 @@ server = MCPServer("guarded")
 @server.tool()
 async def hello() -> str:
     """Say hello."""
+    with (FOLDER / "reached").open("a") as file:
+        file.write(json.dumps({"at": "hello"}) + "\n")
+    while (FOLDER / "hold").exists():  # noqa: ASYNC110 - a file is all that a test has to say
+        await asyncio.sleep(0.02)
     return "hello"
 
 
@@ -53,6 +61,8 @@ async def token(request: Request) -> Response:
     form = dict(await request.form())
     with (FOLDER / "tokens").open("a") as file:
         file.write(json.dumps({"grant": form.get("grant_type"), "scope": form.get("scope")}) + "\n")
+    if (FOLDER / "broken").exists():
+        return JSONResponse({"error": "server_error"}, 500)
     if request.headers.get("authorization") != CREDENTIALS:
         return JSONResponse({"error": "invalid_client"}, 401)
     return JSONResponse({"access_token": TOKEN, "token_type": "Bearer", "expires_in": 3600})
@@ -60,7 +70,11 @@ async def token(request: Request) -> Response:
 
 def guarded(inner: Any) -> Any:
     async def guard(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http" or dict(scope["headers"]).get(b"authorization") == f"Bearer {TOKEN}".encode():
+        if (FOLDER / "answer").exists():
+            await Response(status_code=int((FOLDER / "answer").read_text()))(scope, receive, send)
+            return
+        known = dict(scope["headers"]).get(b"authorization") == f"Bearer {TOKEN}".encode()
+        if scope["type"] != "http" or (known and not (FOLDER / "revoked").exists()):
             await inner(scope, receive, send)
             return
         where = f'Bearer resource_metadata="{BASE}/.well-known/oauth-protected-resource"'

@@ -20,10 +20,10 @@ from tests.tools.mcp.shop import WITHIN_S, Shop, call, named
 async def test_errors_before_a_call_say_that_it_did_not_begin_and_others_say_nothing(shop: Shop) -> None:
     async with shop.odd("codes").opened() as tools:
         fail = named(tools)["fail"]
-        for code in (-32601, -32602):
+        for code in (-32020, -32021):
             with pytest.raises(ToolError, match=f"Not begun: the MCP server 'odd' refused it.* failed with {code}"):
                 await fail.invoke({"code": code}, call())
-        for code in (-32603, -32600, -32700, -32000, 7):
+        for code in (-32601, -32602, -32603, -32600, -32700, -32000, 7):
             with pytest.raises(BegunError, match=f"failed with {code}"):
                 await fail.invoke({"code": code}, call())
 

@@ -17,6 +17,8 @@ from tests.tools.mcp.shop import SERVER, Shop, call, named, until
 
 pytestmark = pytest.mark.slow
 
+GUARDED = Path(__file__).with_name("guarded_server.py")
+
 
 def free_port() -> int:
     with socket.socket() as taken:
@@ -99,8 +101,7 @@ async def test_a_server_that_is_killed_leaves_its_calls_open_and_is_found_again(
 
 async def test_tokens_are_got_for_credentials_from_the_environment(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_SECRET", "its-secret")
-    guarded = Path(__file__).with_name("guarded_server.py")
-    async with served(shop, guarded) as at:
+    async with served(shop, GUARDED) as at:
         issuer = at.url.removesuffix("/mcp")
         known = ClientCredentials("perdure", "${SHOP_SECRET}", issuer, scope="orders")
         async with McpServer("shop", url=at.url, oauth=known).opened() as tools:
@@ -111,6 +112,42 @@ async def test_tokens_are_got_for_credentials_from_the_environment(shop: Shop, m
                 async with McpServer("shop", url=at.url, oauth=wrong).opened():
                     pass
         assert len(shop.told("tokens")) == 2, "the secret was shown to nobody else"
+
+
+@pytest.mark.parametrize(("status", "retried"), [(401, False), (403, False), (429, True)])
+async def test_what_is_turned_away_did_not_begin(shop: Shop, status: int, *, retried: bool) -> None:
+    headers, rules = {"Authorization": "Bearer token-of-the-shop"}, {"hello": ToolRules(effect="idempotent")}
+    async with (
+        served(shop, GUARDED) as at,
+        McpServer("shop", url=at.url, headers=headers).opened() as tools,
+        McpServer("shop", url=at.url, headers=headers, rules=rules).opened() as safe,
+    ):
+        (shop.folder / "answer").write_text(str(status))
+        with pytest.raises(ToolError, match=f"Not begun: the MCP server 'shop' .*it answers {status}"):
+            await named(tools)["hello"].invoke({}, call())
+        with pytest.raises(BegunError if retried else ToolError, match=f"it answers {status}"):
+            await named(safe)["hello"].invoke({}, call())
+        shop.be_no_more("answer")
+        assert await named(tools)["hello"].invoke({}, call()) == "hello", "the connection is as it was"
+
+
+async def test_one_request_that_cannot_be_signed_fails_alone(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_SECRET", "its-secret")
+    async with served(shop, GUARDED) as at:
+        known = ClientCredentials("perdure", "${SHOP_SECRET}", at.url.removesuffix("/mcp"))
+        async with McpServer("shop", url=at.url, oauth=known).opened() as tools:
+            hello = named(tools)["hello"]
+            shop.be("hold")
+            under_way = asyncio.create_task(hello.invoke({}, call()))
+            await shop.reached("hello")
+            shop.be("revoked")
+            shop.be("broken")
+            with pytest.raises(ToolError, match=r"Not begun: .* it could not be signed"):
+                await hello.invoke({}, call("t/1/1"))
+            for name in ("revoked", "broken", "hold"):
+                shop.be_no_more(name)
+            assert await under_way == "hello"
+            assert await hello.invoke({}, call("t/1/2")) == "hello"
 
 
 async def test_one_that_is_not_there_is_unavailable() -> None:

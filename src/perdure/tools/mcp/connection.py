@@ -37,6 +37,7 @@ from perdure.core.errors import Unavailable
 from perdure.core.limits import PROBLEM_BYTES_MAX
 from perdure.core.mcp_limits import (
     MCP_CLOSE_S,
+    MCP_CUT_OFF_S,
     MCP_END_HEARD_S,
     MCP_PAGES_MAX,
     MCP_RESTART_DELAY_FIRST_S,
@@ -48,7 +49,7 @@ Dial = Callable[[Callable[[], None]], AbstractAsyncContextManager[tuple[Any, Any
 """Reaches the server and gives its streams; the argument is told of their end."""
 
 Listener = Callable[[str], None]
-"""Takes what a server says of its work while a call is under way."""
+"""Takes what a server says of its work while a request is under way."""
 
 FAILURES: Final = (MCPError, OSError, httpx2.HTTPError, ValidationError, ValueError, RuntimeError, ExceptionGroup)
 """What the SDK and its transports raise where a server cannot be reached or does not speak the protocol."""
@@ -66,7 +67,7 @@ class Live:
         self.changed = True
         """Whether the server may list other tools than those that were read."""
         self._reading = asyncio.Lock()
-        self._listeners: set[Listener] = set()
+        self._under_way: dict[object, Listener | None] = {}
 
     async def listed(self) -> dict[str, Tool]:
         """Return the server's tools by name, read again where they may have changed."""
@@ -94,18 +95,31 @@ class Live:
         raise ValueError(f"its list of tools has more than {MCP_PAGES_MAX} pages")
 
     @contextlib.contextmanager
-    def heard_by(self, listener: Listener) -> Iterator[None]:
-        """Let a call hear what the server says meanwhile, as long as no other is under way that it may be about."""
-        self._listeners.add(listener)
+    def heard_by(self, listener: Listener | None) -> Iterator[None]:
+        """Let a request hear what the server says meanwhile, as long as no other is under way that it may be about.
+
+        One without a listener counts, too. So does one that was cut off, for a while: the server may still be at it.
+        """
+        request = object()
+        self._under_way[request] = listener
         try:
             yield
+        except asyncio.CancelledError:
+            self._linger()
+            raise
         finally:
-            self._listeners.discard(listener)
+            del self._under_way[request]
+
+    def _linger(self) -> None:
+        gone = object()
+        self._under_way[gone] = None
+        asyncio.get_running_loop().call_later(MCP_CUT_OFF_S, self._under_way.pop, gone, None)
 
     def heard(self, text: str) -> None:
-        """Hand a word of the server's to the one call under way. Of several nobody knows which it is about."""
-        if len(self._listeners) == 1:
-            next(iter(self._listeners))(text)
+        """Hand a word of the server's to the one request under way. Of several nobody knows which it is about."""
+        listener = next(iter(self._under_way.values())) if len(self._under_way) == 1 else None
+        if listener is not None:
+            listener(text)
         else:
             _log.info("an MCP server says: %s", text)
 
@@ -230,7 +244,7 @@ class Connection:
 
         async def on_log(params: LoggingMessageNotificationParams) -> None:
             for live in heard:
-                live.heard(f"{params.level}: {params.data}")
+                live.heard(self._masked(f"{params.level}: {params.data}"))
 
         client = Client(
             self._dial(ended.set),

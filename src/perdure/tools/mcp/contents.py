@@ -28,6 +28,7 @@ from pydantic import JsonValue
 
 from perdure.core.artifacts import Artifact, File, WithFiles
 from perdure.core.mcp_limits import MCP_FILES_MAX
+from perdure.tools.environment import Environment
 
 
 class _Piece(NamedTuple):
@@ -58,6 +59,26 @@ def returned(tool: str, given: CallToolResult) -> JsonValue | WithFiles:
     if not files and artifact is None:
         return "\n".join(texts)
     return WithFiles("\n".join(texts), files[:MCP_FILES_MAX], artifact)
+
+
+def masked(value: JsonValue | WithFiles, environment: Environment) -> JsonValue | WithFiles:
+    """Return a value without secrets, in what is handed over too; the bytes of files are kept as they are."""
+    if not isinstance(value, WithFiles):
+        return environment.masked_json(value)
+    files = tuple(_masked_file(each, environment) for each in value.files)
+    over = value.artifact
+    if over is not None:
+        parts = [
+            _masked_file(each, environment) if isinstance(each, File) else environment.masked_json(each)
+            for each in over.parts
+        ]
+        over = Artifact(environment.masked(over.name), *parts, text=environment.masked(over.text))
+    return WithFiles(environment.masked(value.text), files, over)
+
+
+def _masked_file(file: File, environment: Environment) -> File:
+    url = None if file.url is None else environment.masked(file.url)
+    return File(environment.masked(file.media_type), environment.masked(file.name), file.data, url)
 
 
 def text_of(blocks: Iterable[ContentBlock]) -> str:

@@ -3,7 +3,8 @@
 - A result: it happened.
 - A result with `isError`: the server says that the tool failed, which is not to say that nothing happened. A `once`
   call is in doubt then, unless the operator's rules take the server's word for it (`failed="did_not_happen"`). Of a
-  call that is safe to repeat it is a plain error.
+  call that is safe to repeat it is an error, which says of a later attempt that an earlier one may have taken effect.
+- A refusal that a server may give after its tool has run: the same. Only one of its own state begins the call anew.
 - A result that asks for input: it has not ended. A person is asked, and the call goes on with the server's own state.
 """
 
@@ -17,8 +18,8 @@ from pydantic import JsonValue, TypeAdapter
 
 from perdure.core.agent import ToolSpec
 from perdure.core.artifacts import Asks, Returned, WithFiles
-from perdure.core.errors import BegunError, ToolError, Unavailable
-from perdure.core.mcp_limits import MCP_RESTART_DELAY_FIRST_S, QUESTIONS_PER_CALL_MAX
+from perdure.core.errors import BegunError, ToolError
+from perdure.core.mcp_limits import MCP_RESTART_DELAY_FIRST_S, MCP_RESTART_DELAY_MAX_S, QUESTIONS_PER_CALL_MAX
 from perdure.core.ports import Call, Check, ToolSchema
 from perdure.tools import notes
 from perdure.tools.environment import Environment
@@ -26,8 +27,8 @@ from perdure.tools.json_arguments import JsonArguments
 from perdure.tools.mcp import contents, questions
 from perdure.tools.mcp.checks import read_check
 from perdure.tools.mcp.claims import digest_of
-from perdure.tools.mcp.connection import Connection, Live
-from perdure.tools.mcp.exchange import KEY, NotSent, Refused, exchanged
+from perdure.tools.mcp.connection import Connection
+from perdure.tools.mcp.exchange import KEY, STATE_REFUSED, NotSent, Refused, exchanged
 from perdure.tools.mcp.questions import Answers
 
 _RESULT: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(CallToolResult | InputRequiredResult)
@@ -113,7 +114,7 @@ class McpTool:
         """Go on with a call that asked, with a person's answer; asks again where that does not fit, or for more."""
         told = questions.answered(self._spec.name, kept, answer)
         if isinstance(told, Asks):
-            return told
+            return questions.masked(told, self._environment)
         return await self._called(arguments, call, told)
 
     async def _called(self, arguments: dict[str, JsonValue], call: Call, answers: Answers) -> Returned:
@@ -121,17 +122,17 @@ class McpTool:
         for _ in range(QUESTIONS_PER_CALL_MAX):
             try:
                 given = await self._sent(arguments, call, answers)
-            except Refused:
-                if answers.state is None or answers.again:
-                    raise
+            except Refused as error:
+                if error.reason != STATE_REFUSED or answers.state is None or answers.again:
+                    raise self._failure(call, str(error), begun=error.begun) from error
                 answers = Answers(said=answers.said, again=True)
                 continue
             if isinstance(given, CallToolResult):
-                return self._returned(given)
+                return self._returned(given, call)
             if given.input_requests:
                 found = questions.asked(self._spec.name, given, answers)
                 if isinstance(found, Asks):
-                    return found
+                    return questions.masked(found, self._environment)
                 answers = found
             else:  # it wants to be called again with nothing but its own state
                 answers = replace(answers, responses=None, state=given.request_state)
@@ -154,30 +155,30 @@ class McpTool:
             request_state=answers.state,
             _meta={KEY: call.idempotency_key},
         )
-        live = await self._reached()
-        with live.heard_by(lambda text: said.say(self._environment.masked(text))):
-            try:
-                return await exchanged(self._connection, CallToolRequest(params=params), _RESULT, on_progress)
-            except NotSent as error:
-                raise self._not_begun(error) from error
-
-    async def _reached(self) -> Live:
+        request = CallToolRequest(params=params)
         try:
-            return await self._connection.live()
-        except Unavailable as error:
+            return await exchanged(self._connection, request, _RESULT, on_progress, said.say)
+        except NotSent as error:
             raise self._not_begun(error) from error
 
     def _not_begun(self, error: Exception) -> Exception:
         """Return what a call that reached nobody ends with: it did not happen; tried again where that is safe."""
         return ToolError(f"Not begun: {error}") if self._spec.effect == "once" else BegunError(str(error))
 
-    def _returned(self, given: CallToolResult) -> JsonValue | WithFiles:
+    def _returned(self, given: CallToolResult, call: Call) -> JsonValue | WithFiles:
         if not given.is_error:
-            return _masked(contents.returned(self._spec.name, given), self._environment)
+            return contents.masked(contents.returned(self._spec.name, given), self._environment)
         text = self._environment.masked(contents.text_of(given.content)) or "It gives no reason."
-        if self._spec.effect != "once" or self._failed == "did_not_happen":
-            raise ToolError(text)
-        raise BegunError(f"{self._spec.name} says that it failed: {text}")
+        raise self._failure(call, text, begun=True)
+
+    def _failure(self, call: Call, text: str, *, begun: bool) -> Exception:
+        """Return what a call ends with of which the server says that it failed; `begun` where it may have run."""
+        if begun and self._spec.effect == "once" and self._failed != "did_not_happen":
+            return BegunError(f"{self._spec.name} says that it failed: {text}")
+        earlier = ""
+        if self._spec.effect == "idempotent" and call.attempt > 1:
+            earlier = " An earlier attempt of this call may have taken effect."
+        return ToolError(f"{text}{earlier}")
 
     async def check(self, call: Call) -> Check:
         """Ask the server's own check what became of the call's key; a server that is away is waited for."""
@@ -191,15 +192,11 @@ class McpTool:
 
 
 async def _until_sent(send: Callable[[], Awaitable[CallToolResult]]) -> CallToolResult:
-    """Try again as long as nobody could be reached; whoever waits for the check says for how long."""
+    """Try again, ever more seldom, as long as nobody takes it; whoever waits for the check says for how long."""
+    pause_s = MCP_RESTART_DELAY_FIRST_S
     while True:
         try:
             return await send()
         except NotSent:
-            await asyncio.sleep(MCP_RESTART_DELAY_FIRST_S)
-
-
-def _masked(value: JsonValue | WithFiles, environment: Environment) -> JsonValue | WithFiles:
-    if isinstance(value, WithFiles):
-        return WithFiles(environment.masked(value.text), value.files, value.artifact)
-    return environment.masked_json(value)
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 2, MCP_RESTART_DELAY_MAX_S)

@@ -13,7 +13,7 @@ question. A person is asked only what was not asked before.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
 from mcp_types import (
@@ -30,6 +30,7 @@ from perdure.core.artifacts import Asks
 from perdure.core.digests import digest, safe_json
 from perdure.core.errors import ConfigurationError, InvalidInput, ToolError
 from perdure.core.forms import checked_form
+from perdure.tools.environment import Environment
 from perdure.tools.json_arguments import JsonArguments
 
 DECLINE: Final = "decline"
@@ -101,6 +102,13 @@ def _next(tool: str, kept: dict[str, JsonValue], problem: str = "") -> Asks:
     how, choices = _how(params)
     question = f"{before}{tool} asks: {params.message} {how}"
     return Asks(question=question, choices=choices, kept=kept, form=_shown(params))
+
+
+def masked(asks: Asks, environment: Environment) -> Asks:
+    """Return a question as a person may see it, without secrets; what is kept for the server stays as it was."""
+    form = None if asks.form is None else cast(dict[str, JsonValue], environment.masked_json(asks.form))
+    choices = tuple(environment.masked(each) for each in asks.choices)
+    return replace(asks, question=environment.masked(asks.question), choices=choices, form=form)
 
 
 def _shown(params: ElicitRequestFormParams) -> dict[str, JsonValue] | None:

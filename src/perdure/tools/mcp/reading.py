@@ -92,9 +92,10 @@ class ReadResource(Reading):
         request = ReadResourceRequest(params=ReadResourceRequestParams(uri=str(arguments["uri"])))
         given = cast(ReadResourceResult, await self._read(request, self._KIND))
         made = [contents.resource(each, number) for number, each in enumerate(given.contents, 1)]
-        text = "\n".join(self._environment.masked(each) for each in made if isinstance(each, str))
+        text = "\n".join(each for each in made if isinstance(each, str))
         files = tuple(file for each in made if isinstance(each, WithFiles) for file in each.files)
-        return WithFiles(text, files[:MCP_FILES_MAX]) if files else text or "The resource is empty."
+        value = WithFiles(text, files[:MCP_FILES_MAX]) if files else text or "The resource is empty."
+        return contents.masked(value, self._environment)
 
 
 class GetPrompt(Reading):

@@ -7,7 +7,7 @@ on the connection would be in doubt.
 
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -21,10 +21,15 @@ from perdure.core.mcp_limits import MCP_CONNECT_S, MCP_END_S
 KEEPER: Final = Path(__file__).with_name("keeper.py")
 
 NOT_SENT: Final = -38_001
-"""Our code for a request that reached nobody."""
+"""Our code for a request that reached nobody, or that was turned away until later."""
 
 BROKEN_OFF: Final = -38_002
 """Our code for a request whose answer did not come, for a reason that HTTP has."""
+
+REFUSED: Final = -38_003
+"""Our code for a request that was refused by HTTP or could not be signed: nothing was called."""
+
+_TURNED_AWAY: Final = {401: REFUSED, 403: REFUSED, 429: NOT_SENT}
 
 
 class _Watched:
@@ -90,8 +95,9 @@ async def over_http(
     """
     timeout = httpx2.Timeout(MCP_CONNECT_S, read=None)
     transport = _FailingAlone(httpx2.AsyncHTTPTransport())
+    signing = None if auth is None else _Signing(auth)
     async with (
-        httpx2.AsyncClient(transport=transport, headers=dict(headers), auth=auth, timeout=timeout) as client,
+        _Client(transport=transport, headers=dict(headers), auth=signing, timeout=timeout) as client,
         streamable_http_client(url, http_client=client) as (read, write),
     ):
         yield _Watched(read, on_end), write
@@ -113,6 +119,54 @@ class _FailingAlone(httpx2.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+
+class _UnsignedError(Exception):
+    """A request could not be signed."""
+
+
+class _Signing(httpx2.Auth):
+    """Signs as another does, and says of what fails in it that it was the signing."""
+
+    def __init__(self, inner: httpx2.Auth) -> None:
+        self._inner = inner
+        self.requires_request_body = inner.requires_request_body
+        self.requires_response_body = inner.requires_response_body
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        async with contextlib.aclosing(self._inner.async_auth_flow(request)) as flow:
+            try:
+                outgoing = await anext(flow)
+                while True:
+                    response = yield outgoing
+                    outgoing = await flow.asend(response)
+            except StopAsyncIteration:
+                return
+            except Exception as error:
+                raise _UnsignedError(str(error) or type(error).__name__) from error
+
+
+class _Client(httpx2.AsyncClient):
+    """Answers what was turned away, or could not be signed, as `_FailingAlone` does, once there is a connection.
+
+    It stands before the signing, which sees a 401 first and may know what to do.
+    """
+
+    _is_connected = False
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        try:
+            response = await super().send(request, **options)
+        except _UnsignedError as error:
+            if not self._is_connected:
+                raise  # the SDK would try another handshake, and ask for another token
+            return _failed(request, REFUSED, f"it could not be signed: {error}")
+        code = _TURNED_AWAY.get(response.status_code)
+        if code is None:
+            self._is_connected = True
+            return response
+        await response.aclose()
+        return _failed(request, code, f"it answers {response.status_code} {response.reason_phrase}".strip())
 
 
 def _failed(request: httpx2.Request, code: int, message: str) -> httpx2.Response:
