@@ -2,6 +2,8 @@
 
 `tests/test_requirements.py` sees that every named test exists, that every row has one, and that every test named
 after a number (`test_p3_…`, `test_r9_…`) stands in that number's row.
+
+Longer than other files: it is one table, and is read as one.
 """
 
 from dataclasses import dataclass, field

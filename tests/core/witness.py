@@ -3,6 +3,8 @@
 It shares no code with the machine. It knows the promises and rules as sentences about rows, entries and attempts, and
 compares the machine's state with its own account after every step; what breaks one is an AssertionError with the
 number. It does not know when anything should happen, only what may not.
+
+Longer than other files: it is one account of a task, and a part of it would witness nothing.
 """
 
 import hashlib

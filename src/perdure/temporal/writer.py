@@ -33,9 +33,6 @@ from perdure.temporal.failures import failure_of
 from perdure.temporal.flights import ONE_ATTEMPT
 from perdure.temporal.outbox import Outbox
 
-WRITE_BYTES_MAX = limits.MESSAGES_PER_WRITE_BYTES_MAX
-"""A message alone may be larger than its share; two that are over it together go one after the other."""
-
 UNENDING = RetryPolicy(attempts_max=1)
 """Store failures spend no attempt, so the bound is never reached; only the backoff counts."""
 
@@ -180,7 +177,7 @@ class Writer:
         size = 0
         for message in self._kept.values():
             size += len(message.model_dump_json().encode())
-            if some and size > WRITE_BYTES_MAX:
+            if some and size > limits.MESSAGES_PER_WRITE_BYTES_MAX:
                 break
             some.append(message)
         return tuple(some)
