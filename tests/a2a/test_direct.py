@@ -3,6 +3,7 @@
 import pytest
 
 from perdure.app.offer import Offer
+from perdure.core.content import Message
 from perdure.testing import call, say
 from tests.a2a.desk import desk, sending
 from tests.temporal.bench import Bench
@@ -40,3 +41,14 @@ async def test_an_extension_that_is_required_must_be_named(bench: Bench) -> None
             assert await client.reason(method, sending()) == "EXTENSION_SUPPORT_REQUIRED"
         assert (await client.result("ListTasks", {}))["tasks"] == []
         assert "task" in await client.result("SendMessage", sending(), A2A_Extensions=f"urn:other, {uri}")
+
+
+async def test_where_its_author_fails_nothing_is_taken_in(bench: Bench) -> None:
+    """Else a client without a key is told of an error for a task that is there, and gives a second one (P1)."""
+
+    def fails(message: Message) -> bool:
+        raise ZeroDivisionError
+
+    async with bench.app(bench.agent(say("yes"), direct=fails)) as app, desk(app) as client:
+        assert "error" in await client.rpc("SendMessage", sending())
+        assert (await client.result("ListTasks", {}))["tasks"] == []

@@ -108,6 +108,7 @@ class FrontDoor(RequestHandler):
         with _telling(context), translating():
             wanted = _history_length(params.configuration)
             await self._refuse(params, context)
+            direct = wants_message(self._app.agent, params)  # its author's code: before anything is taken in
             accepted, unkept = await self._accept(params, context)
             try:
                 if params.configuration.return_immediately:
@@ -117,7 +118,7 @@ class FrontDoor(RequestHandler):
                 task = await self._reader.task(view, wanted)
             except StoreUnavailable:  # an error would have the client send again what was taken in (P1)
                 return _marked(self._reader.accepted(accepted.found, accepted.message), unkept)
-            return _marked((as_message(task) if wants_message(self._app.agent, params) else None) or task, unkept)
+            return _marked((as_message(task) if direct else None) or task, unkept)
 
     @validate_request_params
     async def on_message_send_stream(
@@ -128,10 +129,11 @@ class FrontDoor(RequestHandler):
             self._refuse_without_streaming()
             wanted = _history_length(params.configuration)
             await self._refuse(params, context)
+            direct = wants_message(self._app.agent, params)  # its author's code: before anything is taken in
             accepted, unkept = await self._accept(params, context)
             said = False
             try:
-                async with aclosing(self._said_to(accepted, params, context, wanted)) as updates:
+                async with aclosing(self._said_to(accepted, context, wanted, direct=direct)) as updates:
                     async for update in updates:
                         said = True
                         yield update if isinstance(update, Update) else _marked(update, unkept)
@@ -141,9 +143,9 @@ class FrontDoor(RequestHandler):
                 raise
 
     async def _said_to(
-        self, accepted: Accepted, params: SendMessageRequest, context: ServerCallContext, wanted: int | None
+        self, accepted: Accepted, context: ServerCallContext, wanted: int | None, *, direct: bool
     ) -> AsyncGenerator[Task | Message | Update, None]:
-        if wants_message(self._app.agent, params):
+        if direct:
             answered = await self._streams.until_rest(accepted.found, accepted.after)
             message = as_message(await self._reader.task(answered, 0))
             if message is not None:
