@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from temporalio.worker import Worker
 
-from perdure.core import limits
+from perdure.core import fleet_limits
 from perdure.core.errors import EmbeddedTemporalError
 from perdure.temporal.connection import temporal_client
 from perdure.temporal.embedded import EmbeddedTemporal, find_record
@@ -92,7 +92,7 @@ async def test_a_port_that_is_taken_for_a_moment_is_waited_for(
 async def test_one_that_does_not_come_up_again_is_given_up(
     database: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "TEMPORAL_RESTARTS_MAX", 2)
+    monkeypatch.setattr(fleet_limits, "TEMPORAL_RESTARTS_MAX", 2)
     binary = switched(tmp_path, "[ -e {down} ] && {{ echo broken for good; exit 1; }}")
     async with await EmbeddedTemporal.start(database, binary_path=binary) as server:
         (tmp_path / "down").touch()
