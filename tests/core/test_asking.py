@@ -1,9 +1,11 @@
 """Calls that ask a person in the middle (P3, P8): a question ends the attempt, and the answer begins the next."""
 
+import pytest
 from pydantic import JsonValue
 
 from perdure.core.agent import ToolSpec
 from perdure.core.effects import Answer, EffectRequest, LedgerView, judge
+from perdure.core.errors import InvalidInput
 from perdure.core.mcp_limits import QUESTIONS_PER_CALL_MAX
 from tests.core.task import Task, call
 from tests.core.test_rules_calls import calling
@@ -53,6 +55,16 @@ def test_it_may_ask_again_and_each_question_is_one_of_its_own() -> None:
     assert (request.help_id, request.text) == ("t/1/0/ask/2", "Why?")
     task.answer("broken")
     assert task.tool(0).answer == Answer(asked="question t/1/0 2", text="broken")
+
+
+def test_an_answer_while_its_run_ends_is_refused_and_not_lost() -> None:
+    task = calling("get_order", "notify")
+    task.finish(0, "asks", question="Really?")
+    task.stop()
+    before = task.state
+    with pytest.raises(InvalidInput, match="is ending"):
+        task.answer("yes")
+    assert task.state == before
 
 
 def test_one_that_asks_too_often_is_closed() -> None:

@@ -357,16 +357,26 @@ def without(guard: Guard) -> Iterator[None]:
 
 @pytest.mark.parametrize("guard", GUARDS.values(), ids=GUARDS)
 def test_without_its_guard_the_protecting_test_fails(guard: Guard) -> None:
-    guard.test()
-    with without(guard), pytest.raises((Exception, pytest.fail.Exception)):
-        guard.test()
-    guard.test()
+    needed_by_its_test(guard)
 
 
 @pytest.mark.parametrize(
     "guard", [g for g in GUARDS.values() if g.number], ids=[n for n, g in GUARDS.items() if g.number]
 )
 def test_without_its_guard_a_random_life_breaks(guard: Guard) -> None:
+    needed_by_random_lives(guard)
+
+
+def needed_by_its_test(guard: Guard) -> None:
+    """See the test that protects it fail without it, and pass with it before and after."""
+    guard.test()
+    with without(guard), pytest.raises((Exception, pytest.fail.Exception)):
+        guard.test()
+    guard.test()
+
+
+def needed_by_random_lives(guard: Guard) -> None:
+    """See some random life break its promise without it."""
     with without(guard), pytest.raises((AssertionError, InvariantBroken), match=rf"\b{guard.number}: "):
         many_lives()
 

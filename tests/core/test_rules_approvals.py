@@ -8,6 +8,7 @@ import pytest
 from perdure.core.approvals import Approval, approves, call_digest
 from perdure.core.effects import request_digest
 from perdure.core.errors import InvalidInput, InvariantBroken
+from perdure.core.machine import meant_by
 from perdure.core.machine.approving import refuse_unapproved
 from perdure.core.machine.draft import Draft, replaced
 from perdure.core.state import HelpRequest
@@ -168,9 +169,49 @@ def test_an_approval_that_names_another_call_is_refused() -> None:
     assert len(task.tools) == 1
 
 
+def meant(task: Task, said: str) -> str:
+    return meant_by(task.state, task.state.help, said).help_id
+
+
+def test_b22_a_late_word_that_says_no_call_does_not_approve_the_next_one() -> None:
+    task = calling(asking("refund", REFUND, expires_in_s=60))
+    assert meant(task, "approve") == "t/1/0"
+    task.expire()
+    task.reply(asking("refund", REFUND))
+    code = exact(REFUND, "t/2/0")[:8]
+    assert f'Answer "approve {code}" or "decline {code}"' in only(task).text
+    with pytest.raises(InvalidInput, match=rf'do not say which call: say "approve {code}", or name one of t/2/0'):
+        meant(task, "approve")
+    assert meant(task, f"Approve {code}: fine") == "t/2/0"
+    with pytest.raises(InvalidInput, match="do not say which"):
+        meant(task, f"approve {exact(REFUND)[:8]}")  # the one that expired
+    with pytest.raises(InvalidInput, match="digest: is of another call"):
+        task.answer(f"approve {exact(REFUND)[:8]}")
+    task.answer(f"approve {code}")
+    assert len(task.tools) == 1
+
+
+def test_of_several_approvals_a_word_means_the_one_whose_code_it_says() -> None:
+    task = waiting(asking("refund", REFUND))
+    second = exact(REFUND, "t/1/1")
+    assert meant(task, f"decline {second[:8]}: no") == "t/1/1"
+    assert meant(task, json.dumps({"approve": True, "digest": second})) == "t/1/1"
+    with pytest.raises(InvalidInput, match="do not say which"):
+        meant(task, "decline")
+
+
+def test_a_bare_word_beside_a_question_says_no_call() -> None:
+    task = calling(asking("get_order"), ask("Which one?"))
+    assert [each.kind for each in task.state.help] == ["approval", "question"]
+    with pytest.raises(InvalidInput, match="do not say which"):
+        meant(task, "approve")
+
+
 @pytest.mark.parametrize(
     ("said", "problem"),
     [
+        ("approve 1a2b", "neither approves nor declines"),
+        ('{"approve": true, "digest": "1a2b"}', "digest: must be that of the call"),
         ("yes", 'answer "approve" or "decline: why"'),
         ("approved, I think", "neither approves nor declines"),
         ("{", "is no JSON object"),

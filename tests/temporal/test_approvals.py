@@ -52,6 +52,24 @@ async def test_a_call_waits_and_begins_once_it_is_approved(bench: Bench) -> None
     assert bench.outside.count("refund A-1 150") == 1
 
 
+async def test_of_a_call_too_large_to_be_shown_every_value_is_shown_cut(bench: Bench) -> None:
+    large: dict[str, Any] = {"order_id": "A-1 " + "x" * 9_000, "amount": 150.0}
+    agent = bench.agent(call("refund", large), say("done"), tools=[refunding(bench.outside)])
+    async with bench.app(agent) as app:
+        task = await app.send("go")
+        asked = await event(task, "help.requested")
+        calls_told: Any = (await event(task, "model.answered")).data["calls"]
+        assert calls_told[0]["arguments_cut"] is True
+        shown = json.loads(calls_told[0]["arguments"])
+        assert (shown["amount"], shown["order_id"][:5]) == (150.0, "A-1 x")
+        assert shown["order_id"].endswith("… [cut, 9004 bytes]")
+        assert asked.text.startswith('May refund(amount=150.0, order_id="A-1 xxx')
+        await task.approve(asked.help_id)
+        assert await task.result() == "done"
+        await bench.sound(task, app.store)
+    assert bench.outside.count(f"refund {large['order_id']} 150") == 1
+
+
 async def test_two_people_approve_one_call_at_once_and_it_runs_once(bench: Bench) -> None:
     agent = bench.agent(call("refund", BIG), say("done"), tools=[refunding(bench.outside)])
     async with bench.app(agent) as app:

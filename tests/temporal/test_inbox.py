@@ -122,9 +122,12 @@ async def test_a_full_inbox_refuses_and_says_so(bench: Bench) -> None:
         reply = await bench.inbox(task.id, *(item(f"m-{n}") for n in range(limits.INBOX_PENDING_MAX + 1)))
         assert [receipt.number is None for receipt in reply.receipts] == [False] * limits.INBOX_PENDING_MAX + [True]
         assert "waiting" in str(reply.receipts[-1].problem)
-        await task.answer(question.help_id, "me")
+        # An answer waits for nothing: it is taken, by message too.
+        (taken,) = (await bench.inbox(task.id, item("m-answer", "me", answers=True))).receipts
+        assert (taken.problem, taken.number is None) == (None, False)
         assert await task.result() == "done"
-        await bench.sound(task, app.store)
+        (answered,) = rows_of(await bench.sound(task, app.store), "help.answered")
+    assert answered.data["help_id"] == question.help_id
 
 
 async def test_what_no_store_takes_is_refused_and_holds_nothing_up(bench: Bench) -> None:

@@ -10,7 +10,7 @@ from perdure import Task, tool
 from perdure.core import limits
 from perdure.core.errors import InvalidInput, MessageNotWaiting, Unavailable
 from perdure.testing import call, say
-from tests.temporal.bench import Bench, Gate, event, rows_of, until
+from tests.temporal.bench import Bench, Gate, event, item, rows_of, until
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
@@ -160,3 +160,22 @@ async def test_in_one_step_a_task_takes_in_what_can_be_replayed_and_always_a_sto
 async def events(bench: Bench, task: Task) -> int:
     """Return how long the task's histories are."""
     return sum(len(history.events) for history in await bench.histories(task.id))
+
+
+async def test_an_answer_by_message_is_taken_however_full_the_history_is(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It leads out of the step that fills it; what answers nothing is refused."""
+    agent = bench.agent(call("ask_participant", {"question": "Who?"}), say("done"), after_answer="input_required")
+    async with bench.app(agent) as app:
+        task = await app.send("first")
+        question = await event(task, "help.requested")
+        monkeypatch.setattr(limits, "HISTORY_EVENTS_TAKEN_MAX", 1)
+        with pytest.raises(Unavailable, match="before its present step ends"):
+            await task.send("more", lane="queue")
+        (taken,) = (await bench.inbox(task.id, item("m-answer", "me", answers=True))).receipts
+        assert (taken.problem, taken.number is None) == (None, False)
+        monkeypatch.undo()
+        assert await task.result() == "done"
+        (answered,) = rows_of(await bench.sound(task, app.store), "help.answered")
+    assert answered.data["help_id"] == question.help_id

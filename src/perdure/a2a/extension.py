@@ -11,7 +11,8 @@ In what the server sends, the metadata of a task and of each update hold, under 
 
 The message of a status that waits for a person holds `questions` there, all that are open, the oldest first: each with
 its `helpId`, its `kind` (`question` or `approval`), its `text`, the `choices` or the JSON `schema` of its answer, and
-`expiresAtMs`. An approval names the `tool`, the `arguments` and the `callDigest` of the call that waits: who is to
+`expiresAtMs`. An approval names the `tool`, the `arguments` (with their values cut, and `argumentsCut` true, where
+they are too large to be shown) and the `callDigest` of the call that waits: who is to
 approve it sees it. It is answered by a text (`approve`, `decline: why`), or by a data part `{"approve": true}` with
 `reason`, `arguments` to run in place of the model's, and `digest`, by which nothing but that call is approved.
 

@@ -7,6 +7,9 @@ from pydantic import JsonValue
 
 from perdure.core.log import LogEvent
 
+Shown = Mapping[int, tuple[JsonValue, bool]]
+"""Arguments of the calls of a reply, by the call's index, and whether they are cut."""
+
 Asked = dict[str, dict[str, JsonValue]]
 """Open requests by their id, the oldest first."""
 
@@ -14,8 +17,8 @@ _NAMES = {"choices": "choices", "schema": "schema", "expires_at_ms": "expiresAtM
 _APPROVAL = {"call_digest": "callDigest"}
 
 
-def asked_after(asked: Asked, event: LogEvent, calls: Mapping[int, str]) -> Asked:
-    """Return what is open after an event. `calls` are the arguments, as JSON, of the calls of the latest reply."""
+def asked_after(asked: Asked, event: LogEvent, calls: Shown) -> Asked:
+    """Return what is open after an event. `calls` are those of the latest reply."""
     help_id = str(event.data.get("help_id", ""))
     if event.kind == "help.requested":
         return {**asked, help_id: _question(help_id, event, calls)}
@@ -24,17 +27,18 @@ def asked_after(asked: Asked, event: LogEvent, calls: Mapping[int, str]) -> Aske
     return asked
 
 
-def calls_in(event: LogEvent) -> dict[int, str]:
+def calls_in(event: LogEvent) -> Shown:
     """Return the arguments of a reply's calls, as far as its event repeats them."""
     told = event.data.get("calls")
-    found = {}
+    found: dict[int, tuple[JsonValue, bool]] = {}
     for each in told if isinstance(told, list) else []:
         if isinstance(each, dict) and isinstance(each.get("arguments"), str):
-            found[int(str(each.get("index", 0)))] = str(each["arguments"])
+            cut = each.get("arguments_cut") is True
+            found[int(str(each.get("index", 0)))] = json.loads(str(each["arguments"])), cut
     return found
 
 
-def _question(help_id: str, event: LogEvent, calls: Mapping[int, str]) -> dict[str, JsonValue]:
+def _question(help_id: str, event: LogEvent, calls: Shown) -> dict[str, JsonValue]:
     data = event.data
     approves = data.get("help_kind") == "approval"
     found: dict[str, JsonValue] = {"helpId": help_id, "kind": "approval" if approves else "question"}
@@ -42,6 +46,6 @@ def _question(help_id: str, event: LogEvent, calls: Mapping[int, str]) -> dict[s
     names = _NAMES | (_APPROVAL if approves else {})
     found |= {name: data[field] for field, name in names.items() if field in data}
     if approves:
-        arguments = calls.get(int(str(data.get("index", 0))))
-        found["arguments"] = json.loads(arguments) if arguments is not None else None
+        found["arguments"], cut = calls.get(int(str(data.get("index", 0))), (None, False))
+        found |= {"argumentsCut": True} if cut else {}
     return found

@@ -35,7 +35,7 @@ from pydantic import JsonValue
 
 from perdure.a2a import extension
 from perdure.a2a.handed import handed_over
-from perdure.a2a.questions import Asked, asked_after, calls_in
+from perdure.a2a.questions import Asked, Shown, asked_after, calls_in
 from perdure.core.content import Message, ModelEntry, ModelReply, UserEntry
 from perdure.core.log import LogEvent
 from perdure.core.ports import StoredEvent
@@ -83,7 +83,7 @@ class TaskView:
         self._artifacts: list[Artifact] = []
         self._answer = ""
         self._asked: Asked = {}
-        self._calls: dict[int, str] = {}
+        self._calls: Shown = {}
 
     @property
     def terminal(self) -> bool:

@@ -24,6 +24,11 @@ from perdure.core.errors import InvalidInput
 APPROVE: Final = "approve"
 DECLINE: Final = "decline"
 
+CODE_DIGITS: Final = 8
+"""The first digits of a call's digest, by which a word says which call it is about: 32 bits among a task's few."""
+
+_WORD: Final = re.compile(f"({APPROVE}|{DECLINE})(?: ([0-9a-f]{{{CODE_DIGITS},64}}))?")
+
 _UNSEEN: Final = re.compile("[\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 """Characters without a width, and those that reorder a line: whoever approves a call must see what stands there."""
 
@@ -47,7 +52,7 @@ class Approval(Frozen):
 
 
 class Decision(Frozen):
-    """What a person said of a call that waits for them."""
+    """What a person said of a call that waits for them; `digest` is that of the call, or its first digits."""
 
     approve: bool
     reason: str = ""
@@ -63,6 +68,11 @@ def call_digest(tool: str, arguments_digest: str, key: str) -> str:
 def approves(approval: Approval, tool: str, arguments: dict[str, JsonValue], key: str) -> bool:
     """Whether this approval was given to this very call."""
     return approval.digest == call_digest(tool, request_digest(tool, arguments), key)
+
+
+def code_of(digest: str) -> str:
+    """Return the digits by which a person names a call that waits."""
+    return digest[:CODE_DIGITS]
 
 
 def edited_note(approval: Approval | None) -> str:
@@ -91,20 +101,21 @@ def bounded_reason(text: str) -> str:
 def read_decision(text: str) -> Decision:
     """Return what a person said: `approve`, `decline`, `decline: why`, or an object that says it.
 
-    `{"approve": true, "reason": "…", "arguments": {…}, "digest": "…"}`; all but the first may be left out. Raises
+    After the word may follow which call it is about: `approve 1a2b3c4d`. In the object,
+    `{"approve": true, "reason": "…", "arguments": {…}, "digest": "…"}`, all but the first may be left out. Raises
     `InvalidInput` for what says neither: nothing is guessed.
     """
     if text.lstrip().startswith("{"):
         return _read_object(text)
     said, _, why = text.partition(":")
-    plain = " ".join(said.split()).rstrip(".!").lower()
-    if plain not in {APPROVE, DECLINE}:
+    found = _WORD.fullmatch(" ".join(said.split()).rstrip(".!").lower())
+    if found is None:
         raise InvalidInput(
             "text",
             f"{cut_text(safe_text(text.strip()), 100, '…')!r} neither approves nor declines; answer "
             f'"{APPROVE}" or "{DECLINE}: why"',
         )
-    return Decision(approve=plain == APPROVE, reason=bounded_reason(why.strip()))
+    return Decision(approve=found[1] == APPROVE, reason=bounded_reason(why.strip()), digest=found[2] or "")
 
 
 def _read_object(text: str) -> Decision:
@@ -126,8 +137,7 @@ def _read_object(text: str) -> Decision:
         raise InvalidInput("arguments", "must be an object: all arguments of the call, as they are to be run")
     if arguments is not None and not approve:
         raise InvalidInput("arguments", "are for a call that is approved; leave them out")
-    if not isinstance(given.get("digest", ""), str):
-        raise InvalidInput("digest", "must be the digest of the call that was shown")
-    return Decision(
-        approve=approve, reason=bounded_reason(reason.strip()), arguments=arguments, digest=given.get("digest", "")
-    )
+    named = given.get("digest", "")
+    if not isinstance(named, str) or 0 < len(named) < CODE_DIGITS:
+        raise InvalidInput("digest", f"must be that of the call that was shown, or its first {CODE_DIGITS} digits")
+    return Decision(approve=approve, reason=bounded_reason(reason.strip()), arguments=arguments, digest=named)

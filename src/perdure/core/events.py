@@ -6,7 +6,7 @@ from [0, 1), because it has no randomness.
 
 from typing import Literal
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from perdure.core.approvals import Ruling
 from perdure.core.content import Finish, Frozen, Lane, ResultStatus, Usage
@@ -83,14 +83,16 @@ class HelpExpired(Event):
 class CallSummary(Frozen):
     """One call of a reply as the workflow needs it. `problem` when it must not run: malformed or against its schema.
 
-    `arguments_json` repeats small arguments for readers of the log; `question` is what `ask_participant` asks, `manner`
-    how. `ruling` is what the rules came to for a call that may not simply begin.
+    `arguments_json` repeats small arguments for readers of the log, and those of a call that waits for approval in any
+    case, with its values cut where they are too large (`arguments_cut`); `question` is what `ask_participant` asks,
+    `manner` how. `ruling` is what the rules came to for a call that may not simply begin.
     """
 
     call_id: str
     tool: str
     arguments_digest: str
     arguments_json: str | None = None
+    arguments_cut: bool = Field(default=False, exclude_if=lambda given: not given)
     problem: str | None = None
     question: str | None = None
     manner: Manner | None = None

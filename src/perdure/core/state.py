@@ -202,6 +202,11 @@ class TaskState(Frozen):
     doubts: tuple[Doubt, ...] = ()
     closed_keys: tuple[str, ...] = ()
     canceling: bool = False
+    approvals: int = Field(
+        default=0,
+        exclude_if=lambda given: given == 0,
+        description="asked for so far: where there are several, a word must say which it is about",
+    )
     crashes: int = 0
     shared_deaths: int = 0
     crashed_this_turn: bool = False

@@ -29,6 +29,7 @@ from perdure.core.limits import (
 )
 from perdure.core.ports import Execution, ModelPort, ModelRequest, RecordedReply, Store, ToolSchema
 from perdure.core.questions import Examined
+from perdure.core.shortening import shortened
 from perdure.core.tool_calls import ToolExecutor
 from perdure.temporal.approved import approved_call, denial
 from perdure.temporal.contexts import Contexts
@@ -268,15 +269,19 @@ class TaskActivities:
 
 
 def _summarised(call: ToolCall, found: Examined) -> CallSummary:
-    arguments = canonical(call.arguments)
     asks = found.ruling is not None and found.ruling.then == "ask"
-    bytes_max = asking_limits.SHOWN_BYTES_MAX if asks else INLINE_ARGUMENTS_BYTES_MAX
-    small = call.arguments is not None and len(arguments) <= bytes_max
+    shown, cut = None, False
+    if call.arguments is not None and asks:
+        shown, cut = shortened(call.arguments, asking_limits.SHOWN_BYTES_MAX)
+    elif call.arguments is not None:
+        arguments = canonical(call.arguments)
+        shown = arguments.decode() if len(arguments) <= INLINE_ARGUMENTS_BYTES_MAX else None
     return CallSummary(
         call_id=call.call_id,
         tool=call.tool,
         arguments_digest=request_digest(call.tool, call.arguments or {}),
-        arguments_json=arguments.decode() if small else None,
+        arguments_json=shown,
+        arguments_cut=cut,
         problem=found.problem,
         question=found.question,
         manner=found.manner,

@@ -6,7 +6,7 @@ from perdure.core import limits
 from perdure.core.content import DataPart, Message, TextPart, UserEntry
 from perdure.core.digests import body_of, canonical, digest, safe_text
 from perdure.core.errors import InvalidInput, PerdureError
-from perdure.core.machine import not_open, unclear
+from perdure.core.machine import meant_by, not_open
 from perdure.core.state import HelpRequest, TaskState
 from perdure.temporal.contracts import InboxItem
 
@@ -44,12 +44,12 @@ def question_for(state: TaskState, item: InboxItem) -> HelpRequest | None:
     open_now = () if state.run is not None and state.run.ending is not None else state.help
     if not item.answers or (not open_now and item.help_id is None):
         return None
+    if item.help_id is None:
+        return meant_by(state, open_now, words_of(item.message))
     for request in open_now:
-        if item.help_id in {None, request.help_id}:
-            if item.help_id is None and request.kind == "approval" and len(open_now) > 1:
-                raise unclear(open_now)
+        if item.help_id == request.help_id:
             return request
-    raise not_open(state, item.help_id or "", open_now)
+    raise not_open(state, item.help_id, open_now)
 
 
 def words_of(message: Message) -> str:

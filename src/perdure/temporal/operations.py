@@ -20,6 +20,7 @@ from perdure.core.digests import safe_text
 from perdure.core.errors import Diverged, InvalidInput, PerdureError, Unavailable
 from perdure.core.machine import step
 from perdure.core.ports import Admission
+from perdure.core.state import TaskState
 from perdure.temporal.admissible import message_digest, question_for, refuse_unstorable, words_of
 from perdure.temporal.contracts import AnswerRequest, InboxItem, InboxReply, Operation, Receipt
 from perdure.temporal.flights import now_ms
@@ -99,7 +100,8 @@ class Operations:
         except ValueError as error:
             return Receipt(message_id=name, code=InvalidInput.code, problem=unrecordable(error))
         recorded = self._writer.state.last_number > before
-        return Receipt(message_id=name, number=before + 1 if recorded else before, recorded=recorded)
+        done = recorded or (asked.stop and winds_down(self._writer.state))
+        return Receipt(message_id=name, number=before + 1 if recorded else before, recorded=done)
 
     def _as_it_stands(self, asked: Operation, receipt: Receipt, fence: int | None) -> Receipt:
         """Return the receipt; where what it stands for is not in the store, one that says so."""
@@ -151,9 +153,18 @@ class Operations:
         for each in operations:
             if each.stop or each.cancel or each.answer:
                 return
-            if each.message is not None and each.message.message.message_id in self._known:
+            if each.message is not None and self._leads_out(each.message):
                 return
         refuse_overfull(task_id)
+
+    def _leads_out(self, item: InboxItem) -> bool:
+        """Whether a message adds nothing to the history but its own update: it is known, or answers a question."""
+        if item.message.message_id in self._known:
+            return True
+        try:
+            return question_for(self._writer.state, item) is not None
+        except InvalidInput:
+            return False  # refused for what it is, or for want of room: either way nothing of it is recorded
 
     @property
     def _known(self) -> set[str]:
@@ -174,6 +185,11 @@ class Operations:
                 step(state, events.Answered(at_ms=now_ms(), help_id=given.help_id, text=given.text, by=given.by))
             except ValueError as error:
                 raise InvalidInput("text", unrecordable(error)) from error
+
+
+def winds_down(state: TaskState) -> bool:
+    """Whether a run is being stopped: who asks once more is told that it is, and not that nothing ran."""
+    return state.run is not None and state.run.ending is not None and state.run.ending.end == "stopped"
 
 
 def unrecordable(error: ValueError) -> str:

@@ -49,7 +49,7 @@ from perdure.temporal.contracts import (
 )
 from perdure.temporal.fault_points import reach
 from perdure.temporal.flights import Flights, now_ms
-from perdure.temporal.operations import Operations, disagreement, refuse_overfull
+from perdure.temporal.operations import Operations, disagreement, refuse_overfull, winds_down
 from perdure.temporal.waiting import within
 from perdure.temporal.writer import Writer
 
@@ -269,9 +269,11 @@ class TaskWorkflow:
         known = resend(self._state, name, content)
         if known is not None:
             return known
-        refuse_admission(self._state)
-        refuse_overfull(self._state.task_id)
+        refuse_admission(self._state, count=0)
         question = question_for(self._state, item)
+        if question is None:  # an answer needs no room in the inbox, and leads out of a step whose history is full
+            refuse_admission(self._state)
+            refuse_overfull(self._state.task_id)
         event: events.Event = events.Admitted(at_ms=now_ms(), message_id=name, digest=content, lane=item.lane)
         if question is not None:
             help_id, text = question.help_id, words_of(item.message)
@@ -306,7 +308,7 @@ class TaskWorkflow:
         fence = self._writer.fence_owed
         if fence is not None:
             await self._within(lambda: self._writer.fenced >= fence, "the stop was recorded, but its fence")
-        return Recorded(recorded=number > before, number=number)
+        return Recorded(recorded=number > before or winds_down(self._state), number=number)
 
     @workflow.update
     async def cancel_message(self, message_id: str) -> Recorded:

@@ -7,7 +7,7 @@ A call begins, in its order, once it is approved; one that is declined, or of wh
 from pydantic import JsonValue
 
 from perdure.core import asking_limits, events
-from perdure.core.approvals import APPROVE, DECLINE, Approval, call_digest, read_decision
+from perdure.core.approvals import APPROVE, DECLINE, Approval, call_digest, code_of, read_decision
 from perdure.core.digests import canonical
 from perdure.core.effects import effect_key, request_digest
 from perdure.core.errors import InvalidInput, InvariantBroken
@@ -30,23 +30,31 @@ def ask_for_approvals(draft: Draft) -> None:
 
     A call of which the same one is in doubt is not begun in any case (P4): nobody is asked about it.
     """
-    for call in draft.turn.calls:
-        rests = call.outcome is None and call.asked is None and call.ops is None
-        if rests and needs_approval(call) and doubt_of(draft, call) is None:
-            ask_for_approval(draft, call)
+    rests = [call for call in draft.turn.calls if call.outcome is None and call.asked is None and call.ops is None]
+    due = [call for call in rests if needs_approval(call) and doubt_of(draft, call) is None]
+    for call in due:
+        ask_for_approval(draft, call, others=len(due) - 1)
 
 
-def ask_for_approval(draft: Draft, call: CallState) -> None:
-    """Put one call to a person."""
+def ask_for_approval(draft: Draft, call: CallState, others: int = 0) -> None:
+    """Put one call to a person, together with so many others.
+
+    Where the task has asked for another one, a word must say which it is about: one that comes late would otherwise
+    approve what its sender never saw (B22).
+    """
     if call.ruling is None:
         raise InvariantBroken("P3", f"call {draft.turn.number}/{call.index} asks for an approval that it needs not")
     key = call_key(draft, call)
     why = call.ruling.reason.rstrip(".") or f"It waits by the rule: {call.ruling.rule}"
     until = call.ruling.expires_in_s
+    exact = call_digest(call.tool, call.arguments_digest, key)
+    which = f" {code_of(exact)}" if draft.state.approvals + others > 0 else ""
     within = f" Without an answer within {until:g} s it is declined." if until is not None else ""
     text = (
-        f'May {call.shown or call.tool} run? {why}. Answer "{APPROVE}" or "{DECLINE}", and why after a colon.{within}'
+        f'May {call.shown or call.tool} run? {why}. Answer "{APPROVE}{which}" or "{DECLINE}{which}", '
+        f"and why after a colon.{within}"
     )
+    draft.set(approvals=draft.state.approvals + 1)
     put_question(
         draft,
         call,
@@ -54,7 +62,7 @@ def ask_for_approval(draft: Draft, call: CallState) -> None:
         text,
         (APPROVE, DECLINE),
         manner=Manner(expires_in_s=until),
-        digest=call_digest(call.tool, call.arguments_digest, key),
+        digest=exact,
         about={"tool": call.tool, "rule": call.ruling.rule},
     )
 
@@ -72,7 +80,7 @@ def take_decision(draft: Draft, call: CallState, request: HelpRequest, event: ev
     decision = read_decision(event.text)
     if draft.run.ending is not None:
         raise InvalidInput("help_id", f"the run of {request.help_id!r} is ending, and nothing of it begins any more")
-    if decision.digest and decision.digest != request.digest:
+    if not request.digest.startswith(decision.digest):
         raise InvalidInput("digest", "is of another call than the one that waits; look at it again")
     close_request(draft, request)
     said: dict[str, JsonValue] = {"help_id": request.help_id, "text": event.text, "reason": decision.reason}

@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from perdure.core import events
 from perdure.core.digests import cut_text, safe_text
 from perdure.core.effects import Answer
+from perdure.core.errors import InvalidInput
 from perdure.core.limits import QUESTION_BYTES_MAX
 from perdure.core.machine.doubts import key_of, sender_of
 from perdure.core.machine.draft import Draft, replaced
@@ -43,12 +44,17 @@ def waits_for_answer(call: CallState) -> bool:
 
 
 def take_answer(draft: Draft, call: CallState, event: events.Answered) -> bool:
-    """Keep a person's answer for the attempt that goes on with it; return whether that is to begin now."""
+    """Keep a person's answer for the attempt that goes on with it; return whether that is to begin now.
+
+    In a run that is ending no attempt begins any more, and the answer would be lost: it is refused.
+    """
+    if draft.run.ending is not None:
+        raise InvalidInput("help_id", f"the run of {event.help_id!r} is ending, and nothing goes on with an answer")
     said: dict[str, JsonValue] = {"index": call.index, "tool": call.tool, "help_id": event.help_id, "text": event.text}
     draft.log_row("help.answered", said | sender_of(event))
     asking = None if call.asking is None else replaced(call.asking, answer=safe_text(event.text))
     draft.set_call(call.index, asked=None, asking=asking)
-    return draft.run.ending is None
+    return True
 
 
 def answer_of(call: CallState) -> Answer | None:

@@ -5,9 +5,13 @@ restart does not move; one that does not has none (P8). What comes for a request
 and told so: of two answers the first one counts, and of an answer and an expiry.
 """
 
+import contextlib
+from collections.abc import Sequence
+
 from pydantic import JsonValue
 
 from perdure.core import events
+from perdure.core.approvals import APPROVE, code_of, read_decision
 from perdure.core.commands import AwaitExpiry, DropExpiry
 from perdure.core.errors import InvalidInput
 from perdure.core.machine.closing import close_call
@@ -84,10 +88,31 @@ def not_open(state: TaskState, help_id: str, open_now: tuple[HelpRequest, ...] |
     return InvalidInput("help_id", f"{help_id!r} is not an open question of this task{was}; open ones: {open_ids}")
 
 
-def unclear(open_now: tuple[HelpRequest, ...]) -> InvalidInput:
-    """Return the refusal of a word on an approval that does not say which: its sender may have seen another one."""
+def meant_by(state: TaskState, open_now: tuple[HelpRequest, ...], text: str) -> HelpRequest:
+    """Return which of the open requests a message answers that names none: the first.
+
+    A word on an approval must say which, unless the task has asked for no other one and asks nothing else: its sender
+    may have seen another one, which expired or was answered meanwhile (B22). Raises `InvalidInput` where it does not.
+    """
+    approvals = [each for each in open_now if each.kind == "approval"]
+    named = _named(approvals, text)
+    if named is not None:
+        return named
+    if open_now[0].kind == "question" or (len(open_now) == 1 and state.approvals == 1):
+        return open_now[0]
+    codes = " or ".join(f'"{APPROVE} {code_of(each.digest)}"' for each in approvals)
     ids = ", ".join(each.help_id for each in open_now)
-    return InvalidInput("help_id", f"is missing: several things wait, one of them for an approval; name one of {ids}")
+    raise InvalidInput("help_id", f"is missing, and the words do not say which call: say {codes}, or name one of {ids}")
+
+
+def _named(approvals: Sequence[HelpRequest], text: str) -> HelpRequest | None:
+    """Return the approval whose code a word names."""
+    if not approvals:
+        return None
+    with contextlib.suppress(InvalidInput):
+        code = read_decision(text).digest
+        return next((each for each in approvals if code and each.digest.startswith(code)), None)
+    return None
 
 
 def _was_possible(state: TaskState, help_id: str) -> bool:

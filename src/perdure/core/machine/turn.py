@@ -115,6 +115,7 @@ def _answering(draft: Draft, model: str) -> dict[str, JsonValue]:
 def _told(index: int, call: events.CallSummary) -> dict[str, JsonValue]:
     """Return what the row of an answer says of one call, with what the rules came to where it may not simply begin."""
     told: dict[str, JsonValue] = {"index": index, "tool": call.tool, "arguments": call.arguments_json}
+    told |= {"arguments_cut": True} if call.arguments_cut else {}
     return told if call.ruling is None else told | {"ruling": call.ruling.model_dump(mode="json", exclude_none=True)}
 
 
