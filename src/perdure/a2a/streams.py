@@ -92,10 +92,11 @@ class Streams:
         return view
 
     async def until_rest(self, found: Found, after: int) -> TaskView:
-        """Wait until the task is terminal or waits for its sender by an event past `after`; return it as of that.
+        """Wait until the task has ended or rests (`resting.py`) as of an event past `after`; return it as of that.
 
-        Where it rests again by then, as for a message that came once more, it is returned as it is now. A store that
-        does not answer is waited for, STORE_PATIENCE_S each time; then its error goes on.
+        That event may be the message's own: it waits behind a question, say, and nothing else follows. Where the task
+        rests again by then, as for a message that came once more, it is returned as it is now. A store that does not
+        answer is waited for, STORE_PATIENCE_S each time; then its error goes on.
         """
         loop = asyncio.get_running_loop()
         view: TaskView | None = None
@@ -122,7 +123,7 @@ class Streams:
         async with aclosing(self._tail(view)) as events:
             async for stored in events:
                 view.take(stored)
-                if view.rests and stored.event.kind == "task.status":
+                if view.rests:
                     return
 
     def _tail(self, view: TaskView) -> AsyncGenerator[StoredEvent, None]:

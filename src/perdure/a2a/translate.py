@@ -36,6 +36,7 @@ from pydantic import JsonValue
 from perdure.a2a import extension
 from perdure.a2a.handed import handed_over
 from perdure.a2a.questions import Asked, Shown, asked_after, calls_in
+from perdure.a2a.resting import Standing
 from perdure.core.content import Message, ModelEntry, ModelReply, UserEntry
 from perdure.core.log import LogEvent
 from perdure.core.ports import StoredEvent
@@ -84,6 +85,7 @@ class TaskView:
         self._answer = ""
         self._asked: Asked = {}
         self._calls: Shown = {}
+        self._standing = Standing()
 
     @property
     def terminal(self) -> bool:
@@ -92,8 +94,8 @@ class TaskView:
 
     @property
     def rests(self) -> bool:
-        """Whether the task has ended or waits for whoever gave it."""
-        return self.terminal or self.state == "input_required"
+        """Whether the task has ended, or waits for whoever gave it and goes on with nothing that it has."""
+        return self._standing.rests
 
     def copy(self) -> "TaskView":
         """Return a view that goes on from here by itself."""
@@ -113,6 +115,7 @@ class TaskView:
         """Go on to the next event and return the update that it is to a client."""
         event = stored.event
         self.number = event.number
+        self._standing = self._standing.after(event)
         self._note_call(event)
         self._calls = calls_in(event) if event.kind == "model.answered" else self._calls
         self._asked = asked_after(self._asked, event, self._calls)

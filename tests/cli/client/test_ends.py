@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from perdure.cli.client.ends import End, MessageEnd, StateEnd, TaskEnd
+from perdure.cli.client.ends import End, Ending, MessageEnd, StateEnd, TaskEnd
 from perdure.cli.client.order import InOrder
 from perdure.cli.client.said import Said
 from perdure.core import client_limits
@@ -134,6 +134,33 @@ def test_an_answer_to_one_of_two_questions_waits_for_the_other() -> None:
     task.answer("today", task.state.help[1].help_id)
     ending = end_of(task, "a")
     assert ending.rest == End("waiting", "input_required", "help", "Which one?")
+
+
+def test_a18_a_message_behind_a_question_that_was_open_before_it_waits_for_its_answer() -> None:
+    """A stream of a message begins with the task as it was before it: nothing else tells of the question."""
+    task = Task(after_answer="input_required")
+    task.send("a")
+    task.reply(ask("Refund or replacement?"))
+    before = len(task.log)
+
+    def of(message_id: str) -> Ending:
+        ending = MessageEnd(message_id)
+        asked = "Refund or replacement?"
+        ending.take(Said("task", "t", before, "input_required", asked, data={"reason": "help"}))
+        return fed(ending, heard(task)[before:], seen=before)
+
+    for lane in ("queue", "steer"):
+        task.send(f"b-{lane}", lane)  # type: ignore[arg-type] # steer or queue
+        for ending in (of(f"b-{lane}"), end_of(task, f"b-{lane}")):
+            assert ending.end is None
+            assert ending.rest == End("waiting", "input_required", "help", "Refund or replacement?")
+    task.answer("refund")
+    assert of("b-steer").rest is None, "its run goes on"
+    while task.flights:
+        task.reply()
+    for end in (of("b-steer").end, of("b-queue").end):
+        assert end is not None
+        assert end.outcome == "answered"
 
 
 def test_who_watches_from_where_a_task_rests_is_told_so_by_the_task() -> None:

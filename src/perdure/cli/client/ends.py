@@ -3,7 +3,8 @@
 `MessageEnd` is for one that sent a message. Its run is the one that its message was promoted into (or whose question it
 answered); what counts is that run's one end, and nothing that ends beside it: not the run before, which may fail just
 then, and not the next. While the message waits, an end without an answer parks it (R9), and so does a stop before its
-run: then it is not lost, and nothing happens to it until somebody sends another.
+run: then it is not lost, and nothing happens to it until somebody sends another. Behind a question that was open before
+it came it waits for who answers that.
 
 `TaskEnd` is for one that watches: the task's terminal state, or the end of the run that was open.
 
@@ -57,6 +58,7 @@ class MessageEnd:
         self._answer = ""
         self._ended: End | None = None
         self._questions: dict[str, str] = {}
+        self._asks: str | None = None
 
     def take(self, said: Said) -> None:
         """Take the next event."""
@@ -73,7 +75,10 @@ class MessageEnd:
                 self._questions[str(said.data.get("help_id"))] = said.text or str(said.data.get("text", ""))
             case "help.answered" | "help.closed":
                 self._questions.pop(str(said.data.get("help_id")), None)
+            case "task":  # as of the event before what follows
+                self._note_asking(said)
             case "task.status":
+                self._note_asking(said)
                 self._status(said)
             case "model.answered" if said.artifact and said.run == self._run:
                 self._answer = self._answer or said.text
@@ -85,11 +90,21 @@ class MessageEnd:
     def _take_own(self, said: Said) -> None:
         match said.kind:
             case "message.admitted" | "message.moved":
-                self._tail, self.rest = said.number or 0, None
+                self._tail, self.rest = said.number or 0, self._asking(said.state)  # behind an open question it waits
             case "message.withdrawn":
                 self.end = End("unanswered", said.state, "withdrawn", "the message was taken back")
             case "message.promoted" | "help.answered":
                 self._run, self._answer, self.rest = said.run, "", None
+
+    def _note_asking(self, said: Said) -> None:
+        asks = said.state == "input_required" and said.data.get("reason") == "help"
+        self._asks = said.text if asks else None
+
+    def _asking(self, state: str) -> End | None:
+        """Return how it stands while the task asks something; None while it does not."""
+        if self._asks is None:
+            return None
+        return End("waiting", state, "help", next(filter(None, self._questions.values()), self._asks))
 
     def _run_ended(self, said: Said) -> None:
         answered = said.data.get("end") == "answered"
@@ -112,9 +127,8 @@ class MessageEnd:
             unprocessed = isinstance(listed, list) and self._message_id in listed
             reason = "unprocessed" if unprocessed else str(said.data.get("reason", ""))
             self.end = End("unanswered", said.state, reason, said.text)
-        elif said.state == "input_required" and said.data.get("reason") == "help" and (self._run or self._tail):
-            question = next(filter(None, self._questions.values()), said.text)
-            self.rest = End("waiting", said.state, "help", question)
+        elif self._asks is not None and (self._run or self._tail):
+            self.rest = self._asking(said.state)
         elif said.state == "input_required" and self._waits:
             self.rest = self.rest or End("unanswered", said.state, str(said.data.get("reason", "")), said.text)
         elif said.state == "working":
