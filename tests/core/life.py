@@ -265,12 +265,15 @@ class Life:
         task.restart()
         check(task.state.run is None, "R7: a run is open at rest")
         admitted = {str(row.data["message_id"]) for row in task.log if row.kind == "message.admitted"}
-        fates = {
-            str(row.data["message_id"]) for row in task.log if row.kind in {"message.promoted", "message.withdrawn"}
-        }
+        replied = max((row.number for row in task.log if row.kind == "model.answered"), default=0)
+        told = {str(row.data["message_id"]): row.number for row in task.log if row.kind == "message.promoted"}
+        acted_on = {name for name, number in told.items() if number < replied}
+        waits = set(told) - acted_on if not task.state.terminal else set()
+        withdrawn = {str(row.data["message_id"]) for row in task.log if row.kind == "message.withdrawn"}
         last: Any = task.log[-1].data.get("unprocessed")
-        listed = set(last) if task.state.terminal else set(task.parked)
-        check(admitted == fates | listed and not fates & listed, "P1: a message was lost, or acted on and listed")
+        fates = [acted_on, waits, withdrawn, set(last) if task.state.terminal else set(task.parked)]
+        check(admitted == set().union(*fates), "P1: a message was lost")
+        check(len(admitted) == sum(map(len, fates)), "P1: a message was acted on and listed")
         check(len(task.state.model_dump_json()) < STATE_BYTES_MAX, "P7: the state has grown")
 
     def _answers(self) -> bool:

@@ -61,6 +61,13 @@ GUARDS = {
     "a run opens for durable messages only": Guard(
         HAS_WORK, " and p.stored", "", messages.test_r3_a_message_is_promoted_only_once_it_is_stored, "R7"
     ),
+    "what a call took along that never came back was not acted on": Guard(
+        run._finish,
+        "*draft.state.unanswered, ",
+        "",
+        runs.test_p1_a_message_that_no_reply_came_after_is_listed_and_one_that_was_answered_is_not,
+        "P1",
+    ),
     "steers join once they are durable": Guard(
         run._steers,
         "if not pending.stored",

@@ -3,7 +3,7 @@
 import pytest
 
 from perdure.core import approvals, questions, rulebook
-from perdure.core.machine import approving, asking, calls, helping, turn
+from perdure.core.machine import approving, asking, calls, draft, helping, turn
 from tests.core import test_asking as middle
 from tests.core import test_rulebook as rules
 from tests.core import test_rules_approvals as asked
@@ -61,6 +61,18 @@ GUARDS = {
         "len(open_now) == 1 and ",
         "",
         asked.test_a_bare_word_beside_a_question_says_no_call,
+    ),
+    "the status says for what the task waits now": Guard(
+        draft.Draft.set_status,
+        ' and not (reason == "help" and self.asks_other)',
+        "",
+        put.test_a_task_that_waits_for_another_answer_says_for_which,
+    ),
+    "a doubt about a changed call shows what ran": Guard(
+        approving.take_decision,
+        "if changed is not None",
+        "if False",
+        asked.test_b22_of_a_changed_call_in_doubt_is_asked_what_ran_and_not_what_the_model_wanted,
     ),
     "an answer is not lost with its run": Guard(
         asking.take_answer,

@@ -152,6 +152,13 @@ def test_changed_arguments_are_run_recorded_and_told() -> None:
     ]
 
 
+def test_b22_of_a_changed_call_in_doubt_is_asked_what_ran_and_not_what_the_model_wanted() -> None:
+    task = calling(asking("pay", '{"amount":500,"to":"A-1"}'))
+    task.answer(json.dumps({"approve": True, "arguments": {"amount": 50, "to": "B-2"}}))
+    task.finish(0, "in_doubt")
+    assert only(task).text.startswith('Did pay(amount=50, to="B-2") happen?')
+
+
 def test_the_same_arguments_are_no_change() -> None:
     task = waiting()
     task.answer(json.dumps({"approve": True, "arguments": json.loads(REFUND)}))

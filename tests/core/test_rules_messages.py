@@ -208,8 +208,10 @@ def test_p1_the_terminal_row_lists_what_was_not_acted_on() -> None:
     task = Task(on_unanswered="fail")
     task.send("a")
     task.send("b", lane="queue")
+    task.reply()
     task.model_fails("model_permanent")
     assert task.status == "failed"
+    assert task.kinds("message.promoted") == ["message.promoted"] * 2
     assert task.log[-1].data["unprocessed"] == ["b"]
     with pytest.raises(TaskClosed, match="task 't' is failed; start a new task"):
         task.send("c")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from perdure.core.errors import InvalidInput
-from tests.core.task import Task, ask
+from tests.core.task import Task, ask, asking
 from tests.core.test_rules_calls import calling
 
 FORM: dict[str, Any] = {
@@ -109,3 +109,14 @@ def test_who_answered_is_recorded() -> None:
     task = calling(ask("Which?"))
     task.answer("this one", by="alice")
     assert task.rows("help.answered")[0].data["by"] == "alice"
+
+
+def test_a_task_that_waits_for_another_answer_says_for_which() -> None:
+    """Its status shows the question that is open, not the one that expired before it."""
+    task = calling(asking("refund", expires_in_s=60), ask("Which account?"))
+    assert str(task.rows("task.status")[-1].data["message"]).startswith("May refund")
+    task.expire()
+    (request,) = task.state.help
+    assert request.text == "Which account?"
+    shown = task.rows("task.status")[-1].data
+    assert (shown["state"], shown["message"]) == ("input_required", "Which account?")

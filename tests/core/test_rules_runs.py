@@ -251,6 +251,27 @@ def test_p5_cancel_is_terminal_from_everywhere() -> None:
     assert waiting.log[-1].data["unprocessed"] == ["a"]
 
 
+def test_p1_a_message_that_no_reply_came_after_is_listed_and_one_that_was_answered_is_not() -> None:
+    task = begun(after_answer="input_required")
+    task.reply()
+    task.send("asked")
+    task.send("beside")
+    task.cancel()
+    task.model_fails("cancelled")
+    assert task.kinds("message.promoted") == ["message.promoted"] * 2
+    assert task.log[-1].data["unprocessed"] == ["asked", "beside"]
+
+
+def test_p1_a_message_whose_model_was_down_in_run_after_run_is_listed_when_the_task_ends() -> None:
+    task = begun(after_answer="input_required")
+    task.model_fails("model_permanent")
+    task.send("more")
+    task.model_fails("model_permanent")
+    assert task.status == "input_required"
+    task.cancel()
+    assert task.log[-1].data["unprocessed"] == ["a", "more"]
+
+
 def test_p5_cancel_while_it_winds_down_waits_for_what_flies() -> None:
     task = begun()
     task.cancel()

@@ -79,6 +79,7 @@ class Witness:
         self.number, self.entry, self.chain, self.head = 0, 0, "", 0
         self.pending: dict[str, Waiting] = {}
         self.gone: dict[str, str] = {}
+        self.unanswered: list[str] = []
         self.run, self.runs, self.fence = 0, 0, 0
         self.winding = self.fed = self.answered = self.stopped = False
         self.status = ""
@@ -332,6 +333,7 @@ class Witness:
             self._model_started(row)
         elif row.kind == "model.answered":
             self._answered(row, event)
+            self.unanswered.clear()
 
     def _call_row(self, row: LogEvent) -> None:
         match row.kind:
@@ -485,6 +487,7 @@ class Witness:
             must(not self.fed or self.answered, "R4", f"{message_id} did not wait for the answer before it")
         must([(e.kind, e.digest) for e in row.entries] == [("user", message.content)], "R3", "promotion is one step")
         self.gone[message_id] = "promoted"
+        self.unanswered.append(message_id)
         self.fed, self.answered = True, False
 
     def _model_started(self, row: LogEvent) -> None:
@@ -522,7 +525,8 @@ class Witness:
         self.status = str(row.data["state"])
         if self.terminal:
             must(self.run == 0, "P5", "the task ends before its run")
-            must(row.data["unprocessed"] == list(self.pending), "P1", "the terminal row names other messages")
+            left = [*self.unanswered, *self.pending]
+            must(row.data["unprocessed"] == left, "P1", "the terminal row names other messages")
 
     # --- the machine's own account ------------------------------------------------------------------------------
 

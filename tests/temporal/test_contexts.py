@@ -7,7 +7,7 @@ import pytest
 from perdure import App, Task, tool
 from perdure.core import context_limits as limits
 from perdure.core.content import DataPart, Entry, ModelEntry, UserEntry
-from perdure.core.errors import MessageNotWaiting
+from perdure.core.errors import InvalidInput, MessageNotWaiting
 from perdure.testing import call, fail, last_user, replies, say
 from tests.temporal.bench import Bench, Gate, event, logged, until
 
@@ -211,3 +211,29 @@ async def test_each_operation_moves_its_own_task_and_reading_moves_nothing(bench
 
         await until(moved)
         assert (await stamps(bench, app, other))[other.id] == before[other.id]
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"context_id": "c-1", "principal": "bob"}, "context_id: 'c-1' belongs to another principal"),
+        ({"context_id": "c\0"}, "context_id: holds a NUL"),
+        ({"context_id": "c" * 129}, "context_id: must have 1 to 128"),
+        ({"task_id": "a/b"}, "task_id: 'a/b' is empty or contains a '/'"),
+        ({"task_id": "t\0"}, "task_id: holds a NUL"),
+        ({"task_id": ""}, "task_id: must have 1"),
+        ({"principal": "p\0"}, "principal: holds a NUL"),
+        ({"principal": "p" * 500}, "principal: must have 0 to"),
+        ({"message_id": "m\ud800"}, "message_id: holds a NUL or half a surrogate"),
+    ],
+)
+async def test_p1_what_no_task_could_begin_with_is_refused_and_starts_nothing(
+    bench: Bench, fields: dict[str, str], named: str
+) -> None:
+    """Acknowledged, its message would be lost: the first write is refused, or the workflow never takes a step."""
+    async with bench.app(bench.agent(say("yes")), worker=False) as app:
+        await app.store.claim_context("c-1", "alice", 1)
+        with pytest.raises(InvalidInput) as refused:
+            await app.send("hello", **fields)
+        assert named in str(refused.value)
+        assert [each async for each in bench.client.list_workflows(f"TaskQueue = '{bench.queue}'")] == []

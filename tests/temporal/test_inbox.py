@@ -355,3 +355,17 @@ async def test_p1_a_full_history_takes_nothing_in_until_it_is_continued(
     admitted = {row.data["message_id"]: row.number for row in rows_of(stored, "message.admitted")}
     assert set(admitted) == {"m-first", *taken}
     assert admitted["m-0"] == again.number
+
+
+async def test_who_is_cancelled_while_nobody_answers_is_cancelled(bench: Bench) -> None:
+    """The SDK makes an error of its own of it: a `timeout` or a group around a send would go on as if nothing was."""
+    async with bench.app(bench.agent(say("done")), worker=False) as app:
+        task = await app.send("go")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.3):
+                await bench.tasks.send(task.id, item("m-2"))
+        sending = asyncio.create_task(bench.tasks.send(task.id, item("m-3")))
+        await asyncio.sleep(0)
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sending

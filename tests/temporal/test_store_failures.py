@@ -11,8 +11,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from perdure import Call, Task, tool
-from perdure.core import limits
+from perdure.core import limits, retry
+from perdure.core.agent import RetryPolicy
 from perdure.core.errors import Unavailable
+from perdure.temporal.tasks import ANSWER_WITHIN_S
 from perdure.testing import call, say
 from tests.temporal.bench import Bench, Gate, event, rows_of, until
 
@@ -70,6 +72,34 @@ async def test_a_run_waits_for_its_store_and_goes_on(bench: Bench) -> None:
         stored = await bench.sound(task, app.store, replays=False)
     assert bench.outside.keys() == {f"{task.id}/2/0": 1}
     assert {row.data["failure"] for row in rows_of(stored, "tool.failed")} <= {"store", "timeout", "tool_raised"}
+
+
+async def test_p9_the_pause_after_a_long_outage_keeps_nobody_waiting(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who asks meanwhile is told the reason, and the first who asks when the store is well again has it tried."""
+    monkeypatch.setattr(retry, "_LOSS_POLICY", RetryPolicy(attempts_max=1, first_ms=50_000))
+    monkeypatch.setattr(limits, "BACKOFF_MAX_MS", 60_000)
+    gate = Gate()
+
+    @tool(effect="read")
+    async def look_up() -> str:
+        await gate.pass_through()
+        return "found"
+
+    async with bench.app(bench.agent(call("look_up"), say("done"), tools=[look_up])) as app:
+        task = await app.send("go")
+        await gate.wait_reached()
+        async with held(bench):
+            for _ in range(2):  # the second one comes into the pause
+                with pytest.raises(Unavailable, match="not in the store yet"):
+                    await task.send("more", message_id="m-2")
+            assert await degraded(task)
+        async with asyncio.timeout(ANSWER_WITHIN_S / 2):
+            assert await task.stop()
+        gate.open.set()
+        await event(task, "run.ended", end="stopped")
+        await bench.sound(task, app.store, replays=False)
 
 
 async def test_a_send_says_at_once_that_the_store_fails_and_a_resend_tells(bench: Bench) -> None:

@@ -7,8 +7,8 @@ from pydantic import JsonValue
 
 from perdure.core.log import LogEvent
 
-Shown = Mapping[int, tuple[JsonValue, bool]]
-"""Arguments of the calls of a reply, by the call's index, and whether they are cut."""
+Shown = Mapping[int, tuple[str, bool]]
+"""Arguments of the calls of a reply, as JSON, by the call's index, and whether they are cut."""
 
 Asked = dict[str, dict[str, JsonValue]]
 """Open requests by their id, the oldest first."""
@@ -30,11 +30,11 @@ def asked_after(asked: Asked, event: LogEvent, calls: Shown) -> Asked:
 def calls_in(event: LogEvent) -> Shown:
     """Return the arguments of a reply's calls, as far as its event repeats them."""
     told = event.data.get("calls")
-    found: dict[int, tuple[JsonValue, bool]] = {}
+    found: dict[int, tuple[str, bool]] = {}
     for each in told if isinstance(told, list) else []:
         if isinstance(each, dict) and isinstance(each.get("arguments"), str):
             cut = each.get("arguments_cut") is True
-            found[int(str(each.get("index", 0)))] = json.loads(str(each["arguments"])), cut
+            found[int(str(each.get("index", 0)))] = str(each["arguments"]), cut
     return found
 
 
@@ -46,6 +46,7 @@ def _question(help_id: str, event: LogEvent, calls: Shown) -> dict[str, JsonValu
     names = _NAMES | (_APPROVAL if approves else {})
     found |= {name: data[field] for field, name in names.items() if field in data}
     if approves:
-        found["arguments"], cut = calls.get(int(str(data.get("index", 0))), (None, False))
+        arguments, cut = calls.get(int(str(data.get("index", 0))), (None, False))
+        found["arguments"] = json.loads(arguments) if arguments is not None else None
         found |= {"argumentsCut": True} if cut else {}
     return found

@@ -15,13 +15,14 @@ from perdure.app.companions import Companions
 from perdure.app.faults import armed
 from perdure.app.inboxes import Inboxes
 from perdure.app.loading import refuse_while_importing
-from perdure.app.messages import new_id, new_message
+from perdure.app.messages import new_id, new_message, refuse_unusable
 from perdure.app.offer import Offer
 from perdure.app.settings import Settings
 from perdure.app.task import Task
 from perdure.core import context_limits, limits
 from perdure.core.content import Message
 from perdure.core.errors import ConfigurationError, InvalidInput, TaskNotFound
+from perdure.core.machine import new_task
 from perdure.core.ports import Store, TaskRow
 from perdure.store import open_store
 from perdure.temporal.activities import TaskActivities
@@ -79,13 +80,23 @@ class App:
         In a context that is there already the model is told what was said in those tasks of it that have ended by now.
 
         Raises:
-            InvalidInput: The text is empty or too large, or the task id exists; nothing was changed.
+            InvalidInput: The text is empty or too large, an id cannot be used, the task id exists, or the context is
+                another principal's; nothing was changed.
             Unavailable: Temporal or the store does not answer.
         """
+        # What the task's workflow or its first write would refuse is refused here, where somebody hears of it (P1).
+        refuse_unusable("principal", principal, limits.PRINCIPAL_CHARS_MAX, empty=True)
+        if task_id is not None:
+            refuse_unusable("task_id", task_id, limits.TASK_ID_CHARS_MAX)
+            new_task(task_id, "", self.agent.spec())
+        if context_id is not None:
+            refuse_unusable("context_id", context_id, limits.CONTEXT_ID_CHARS_MAX)
         if task_id is not None and await self.store.task(task_id) is not None:
             # Temporal may have forgotten the id; a task that it starts again is refused by the store (P5), unheard.
             raise InvalidInput("task_id", f"{task_id!r} exists already; choose another id")
         message = await new_message(self.store, text, message_id)
+        if context_id is not None:
+            await self.store.claim_context(context_id, principal, now_ms())
         earlier = await self.ended_in(context_id, principal)
         start = self.start_of(message, task_id or new_id("t"), context_id or new_id("c"), principal, earlier=earlier)
         await self.client.start(start)

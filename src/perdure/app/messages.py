@@ -14,6 +14,14 @@ def new_id(prefix: str) -> str:
     return f"{prefix}-{secrets.token_hex(8)}"
 
 
+def refuse_unusable(field: str, name: str, chars_max: int, *, empty: bool = False) -> None:
+    """Raise `InvalidInput` for a name that no store can hold; `empty` where it may be none."""
+    if len(name) > chars_max or not (name or empty):
+        raise InvalidInput(field, f"must have {0 if empty else 1} to {chars_max} characters")
+    if safe_text(name) != name:
+        raise InvalidInput(field, "holds a NUL or half a surrogate pair, which no store can hold; use another")
+
+
 async def new_message(store: Store, text: str, message_id: str | None = None) -> Message:
     """Return a message of that text; one over 64 KiB goes to the store as a blob first (durable before it is named).
 
@@ -21,10 +29,8 @@ async def new_message(store: Store, text: str, message_id: str | None = None) ->
     """
     if not text.strip():
         raise InvalidInput("text", "a message must not be empty")
-    if message_id is not None and not 0 < len(message_id) <= limits.MESSAGE_ID_CHARS_MAX:
-        raise InvalidInput("message_id", f"must have 1 to {limits.MESSAGE_ID_CHARS_MAX} characters")
-    if message_id is not None and safe_text(message_id) != message_id:
-        raise InvalidInput("message_id", "holds a NUL or half a surrogate pair, which no store can hold; use another")
+    if message_id is not None:
+        refuse_unusable("message_id", message_id, limits.MESSAGE_ID_CHARS_MAX)
     clean = safe_text(text)
     data = clean.encode()
     if len(data) > limits.BLOB_BYTES_MAX:

@@ -255,7 +255,8 @@ IDEMPOTENCY_KEY_CHARS_MAX = 256
 """A client's key is digested, never stored; a longer one is a mistake."""
 
 CONTEXT_ID_CHARS_MAX = 128
-"""A client's context id is a key in the store."""
+TASK_ID_CHARS_MAX = 128
+"""An id that somebody chose is a key in the store; a task's begins its idempotency keys too."""
 
 EVENT_NUMBER_DIGITS_MAX = 18
 """A number with more digits does not fit the store's integers."""

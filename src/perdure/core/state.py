@@ -192,6 +192,11 @@ class TaskState(Frozen):
     seen: tuple[tuple[str, str, int], ...] = Field(
         default=(), description="(message id, digest, number) of the latest admissions, for resends (P1)"
     )
+    unanswered: tuple[str, ...] = Field(
+        default=(),
+        exclude_if=lambda given: not given,
+        description="ids of the messages in the transcript that no reply of the model came after (P1)",
+    )
     run: Run | None = None
     runs: int = 0
     turn: Turn | None = None

@@ -24,6 +24,7 @@ from perdure.core.state import TaskState
 from perdure.temporal.admissible import message_digest, question_for, refuse_unstorable, words_of
 from perdure.temporal.contracts import AnswerRequest, InboxItem, InboxReply, Operation, Receipt
 from perdure.temporal.flights import now_ms
+from perdure.temporal.waiting import within
 from perdure.temporal.writer import Writer
 
 
@@ -122,11 +123,17 @@ class Operations:
     async def _until(self, holds: Callable[[], bool]) -> None:
         """Wait until it holds, for ACKNOWLEDGE_WITHIN_S or until the store refuses.
 
-        Without a timer, which would cost every operation two events of the history: a write that does not end is timed
-        out by then, and its failure brings the workflow here.
+        A timer would cost every operation two events of the history. It is spared while a write is under way, which
+        ends or is timed out by then, and brings the workflow here; where the store fails, nothing else would.
         """
-        until_s = workflow.time() + limits.ACKNOWLEDGE_WITHIN_S
-        await workflow.wait_condition(lambda: holds() or self._writer.parked or workflow.time() >= until_s)
+        writer, until_s = self._writer, workflow.time() + limits.ACKNOWLEDGE_WITHIN_S
+
+        def over() -> bool:
+            return holds() or writer.parked or workflow.time() >= until_s
+
+        await workflow.wait_condition(lambda: over() or writer.pausing)
+        if not over():
+            await within(over, until_s - workflow.time())
 
     async def _shown(self, numbers: Sequence[int]) -> None:
         """Wait until these rows, of what changed the inbox, can be read by whoever asked.

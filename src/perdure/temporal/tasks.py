@@ -164,6 +164,7 @@ class TaskClient:
         except WorkflowUpdateFailedError as error:
             raise refused(task_id, error) from error
         except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
+            _go_on_cancelling()
             raise Unavailable(f"no worker answered for task {task_id}; start one with `perdure worker`") from error
         except RPCError as error:
             raise _translated(task_id, error) from error
@@ -175,6 +176,13 @@ class TaskClient:
             return cast(ResultT, await handle.query(name, result_type=result, rpc_timeout=within))
         except RPCError as error:
             raise _translated(task_id, error) from error
+
+
+def _go_on_cancelling() -> None:
+    """Go on being cancelled, where the SDK made an error of its own of that."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
 
 
 def answering(help_id: str, text: str, by: str = "") -> Operation:

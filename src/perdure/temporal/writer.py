@@ -6,6 +6,7 @@ a local one would write before its workflow task commits, and a kill in between 
 not happen.
 
 A store that fails is retried without end, with a backoff of up to a minute; the task is shown as degraded meanwhile.
+Who asks something of the task cuts that short: the store may be well again, and they wait for it.
 
 A store that *refuses* is another matter: it holds other rows than this task's history, or lacks some that it had
 confirmed (one of the two was restored from another moment). Writing again changes nothing, so nothing is written again
@@ -13,7 +14,6 @@ by itself: the task is parked, which calls nothing and costs nothing (P8), and s
 that a person does to the task tries once more; by then the right files may be back, and it goes on.
 """
 
-import asyncio
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 
@@ -32,6 +32,7 @@ from perdure.temporal.contracts import Carried, WriteInput, WriteOutput
 from perdure.temporal.failures import failure_of
 from perdure.temporal.flights import ONE_ATTEMPT
 from perdure.temporal.outbox import Outbox
+from perdure.temporal.waiting import within
 
 UNENDING = RetryPolicy(attempts_max=1)
 """Store failures spend no attempt, so the bound is never reached; only the backoff counts."""
@@ -70,6 +71,9 @@ class Writer:
         self._persisted = 0
         self._writing = False
         self._failures = 0
+        self._hurried = False
+        self.pausing = False
+        """Whether it waits before the next try, with no write under way."""
         self.diverged = ""
         """Why the store refused a write, until it takes one."""
         self.parked = False
@@ -122,8 +126,9 @@ class Writer:
         return self._failures > 0 or bool(self.diverged)
 
     def try_again(self) -> None:
-        """Try once more what the store refused: somebody asks for something."""
+        """Try once more, and now, what the store refused or did not take: somebody asks for something."""
         self.parked = False
+        self._hurried = True
 
     # --- paying it ----------------------------------------------------------------------------------------------
 
@@ -191,7 +196,14 @@ class Writer:
         match after_failure(failure.model_copy(update={"kind": "store"}), 0, self._failures, UNENDING, jitter):
             case Again(delay_ms=delay_ms):
                 self._failures += 1
-                await asyncio.sleep(delay_ms / 1000)
+                await self._pause(delay_ms / 1000)
+
+    async def _pause(self, delay_s: float) -> None:
+        self._hurried, self.pausing = False, True
+        try:
+            await within(lambda: self._hurried, delay_s)
+        finally:
+            self.pausing = False
 
     def _park(self, message: str) -> None:
         if self.outbox.confirmed == 0:

@@ -7,12 +7,12 @@ A call begins, in its order, once it is approved; one that is declined, or of wh
 from pydantic import JsonValue
 
 from perdure.core import asking_limits, events
-from perdure.core.approvals import APPROVE, DECLINE, Approval, call_digest, code_of, read_decision
+from perdure.core.approvals import APPROVE, DECLINE, Approval, call_digest, code_of, read_decision, visible
 from perdure.core.digests import canonical
 from perdure.core.effects import effect_key, request_digest
 from perdure.core.errors import InvalidInput, InvariantBroken
 from perdure.core.machine.closing import close_call
-from perdure.core.machine.doubts import doubt_of, sender_of
+from perdure.core.machine.doubts import doubt_of, sender_of, shown_call
 from perdure.core.machine.draft import Draft, made_result
 from perdure.core.machine.helping import close_request, put_question
 from perdure.core.questions import Manner
@@ -99,6 +99,9 @@ def take_decision(draft: Draft, call: CallState, request: HelpRequest, event: ev
     told = said | {"index": call.index, "tool": call.tool, "verdict": "approved", "call_digest": approval.digest}
     draft.log_row("help.answered", told | ({} if changed is None else {"arguments": changed}) | sender_of(event))
     draft.set_call(call.index, asked=None, approval=approval, arguments_digest=run)
+    if changed is not None:  # should its outcome be unknown, a person is asked about what ran
+        shown = shown_call(call.tool, canonical(changed).decode(), asking_limits.SHOWN_BYTES_MAX)
+        draft.set_call(call.index, shown=visible(shown))
 
 
 def _changed(call: CallState, arguments: dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:

@@ -257,7 +257,6 @@ def answered(draft: Draft, event: events.Answered) -> None:
     if len(event.text.encode()) > limits.ANSWER_BYTES_MAX:
         raise InvalidInput("text", f"an answer may have {limits.ANSWER_BYTES_MAX} bytes at most; send files by message")
     call = draft.open_call(request.turn, request.index)
-    draft.answered = True
     if request.kind == "approval":
         take_decision(draft, call, request, event)
         remember(draft, event)

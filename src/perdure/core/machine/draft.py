@@ -29,8 +29,8 @@ class Draft:
         self.state = state
         self.at_ms = at_ms
         self.commands: list[Command] = []
-        self.answered = False
-        """Whether this transition takes a person's answer."""
+        self.asks_other = False
+        """Whether this transition opens or closes a question to a person."""
 
     def ask(self, command: Command) -> None:
         """Ask for a command; commands leave in this order."""
@@ -116,12 +116,12 @@ class Draft:
     ) -> None:
         """Move the task's A2A state, logged only when something changed; leaving a terminal state breaks P5.
 
-        A task that still waits after an answer says so again: whoever answered is told how it stands, and for what it
-        waits now.
+        A task that waits for other answers than before says so again: whoever answered is told how it stands, and
+        everybody for what it waits now.
         """
         if self.state.terminal:
             raise InvariantBroken("P5", f"task {self.state.task_id} is {self.state.status} already")
-        if (status, reason) == (self.state.status, self.state.reason) and not (reason == "help" and self.answered):
+        if (status, reason) == (self.state.status, self.state.reason) and not (reason == "help" and self.asks_other):
             return
         self.set(status=status, reason=reason)
         data: dict[str, JsonValue] = {"state": status, "reason": reason, "message": message}

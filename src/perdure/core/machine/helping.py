@@ -47,6 +47,7 @@ def put_question(
         digest=digest,
     )
     draft.set(help=(*draft.state.help, request))
+    draft.asks_other = True
     draft.set_call(call.index, asked=help_id)
     data: dict[str, JsonValue] = {"help_id": help_id, "index": call.index, "text": text}
     data |= {"choices": list(request.choices)} if request.choices else {}
@@ -66,6 +67,7 @@ def expiry_command(request: HelpRequest, at_ms: int) -> AwaitExpiry:
 def close_request(draft: Draft, request: HelpRequest, *, over: bool = False) -> None:
     """It is open no more, and nothing waits for its expiry; with `over` nothing does already."""
     draft.set(help=tuple(h for h in draft.state.help if h.help_id != request.help_id))
+    draft.asks_other = True
     if request.expires_at_ms is not None and not over:
         draft.ask(DropExpiry(help_id=request.help_id))
     if draft.run.idle_since_ms is not None:

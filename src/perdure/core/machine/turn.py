@@ -71,7 +71,7 @@ def model_replied(draft: Draft, event: events.ModelReplied) -> None:
     entries = [draft.enter("model", event.digest)] if keeps else []
     draft.set_turn(ops=None, reply_digest=event.digest)
     draft.set_run(usage=draft.run.usage.plus(event.usage))
-    draft.set(usage=draft.state.usage.plus(event.usage))
+    draft.set(usage=draft.state.usage.plus(event.usage), unanswered=())
     calls: list[JsonValue] = [_told(i, call) for i, call in enumerate(event.calls)]
     told: dict[str, JsonValue] = {
         "attempt": event.attempt,
