@@ -15,7 +15,7 @@ import perdure.store.migration as migration_module
 from perdure.core.errors import ConfigurationError
 from perdure.store import open_store
 from perdure.store.schema import REVISIONS, VERSION_TABLE, metadata
-from tests.store.building import batch, header, numbers, row
+from tests.store.building import batch, header, numbers, row, status
 
 
 async def test_an_empty_database_gets_the_schema_that_the_code_describes(bare_url: str) -> None:
@@ -108,6 +108,33 @@ async def test_a_store_of_earlier_code_goes_on_and_its_model_calls_name_no_model
     store = await open_store(url)
     (call,) = await store.model_calls("t")
     assert (call.worker, call.model) == ("worker-1", "")
+    await store.close()
+
+
+async def test_tasks_that_had_ended_before_stay_in_the_order_in_which_they_did(tmp_path: Path) -> None:
+    """By the time of their end, before all that end later; an open one has no place."""
+    url = f"sqlite:///{tmp_path}/store.db"
+    engine, config = create_engine(url), _config()
+    told = "state, reason, status_number, contiguous, last_number, terminal_number, fence, revision, status_at_ms"
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0007")
+        for task_id, values in (
+            ("second", "'completed', '', 2, 2, 2, 2, 0, 3, 20"),
+            ("first", "'failed', 'model', 2, 2, 2, 2, 0, 4, 10"),
+            ("open", "'working', '', 1, 1, 1, NULL, 0, 5, 5"),
+        ):
+            names = f"task_id, context_id, agent_id, principal, created_at_ms, updated_at_ms, {told}"
+            of = f"'{task_id}', 'context', 'shop', 'ada', 1, 1, {values}"
+            connection.execute(text(f"INSERT INTO tasks ({names}) VALUES ({of})"))
+        connection.execute(text("INSERT INTO contexts VALUES ('context', 'ada', 1, 1, 1)"))
+        connection.execute(text("UPDATE revisions SET value = 5"))
+    engine.dispose()
+    store = await open_store(url)
+    assert await store.ended_tasks("context", "ada", "shop", 9) == ("first", "second")
+    await store.write(batch("open", status(2, "completed")), 1)
+    await store.write(batch("first", fence=1), 1)
+    assert await store.ended_tasks("context", "ada", "shop", 9) == ("first", "second", "open")
     await store.close()
 
 

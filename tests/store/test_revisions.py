@@ -126,15 +126,24 @@ async def test_lists_are_ordered_by_revision_and_paged(store: SqlStore) -> None:
     assert await store.task("nowhere") is None
 
 
-async def test_the_ended_tasks_of_a_context_are_listed_by_revision(store: SqlStore) -> None:
-    """By the order of their latest change, whatever clocks say; open ones and others' are left out."""
+async def test_the_ended_tasks_of_a_context_are_listed_in_the_order_in_which_they_ended(store: SqlStore) -> None:
+    """Whatever clocks say, and whatever is written beneath them later; open ones and others' are left out."""
     for at_ms, task_id in ((900, "first"), (800, "second"), (700, "third"), (600, "open")):
         await store.write(batch(task_id, row(1), header=header(task_id)), at_ms)
     for task_id in ("second", "first", "third"):
         await store.write(batch(task_id, status(2, "completed")), 500)
     await store.write(batch("gap", row(1), status(3, "completed"), header=header("gap")), 500)
     await store.write(batch("theirs", status(1, "completed"), header=header("theirs", "other", "bob")), 500)
-    assert await store.ended_tasks("context", "ada", "shop", 9) == ("second", "first", "third")
-    assert await store.ended_tasks("context", "ada", "shop", 2) == ("first", "third")
+    for _ in range(2):
+        assert await store.ended_tasks("context", "ada", "shop", 9) == ("second", "first", "third")
+        assert await store.ended_tasks("context", "ada", "shop", 2) == ("first", "third")
+        before = await store.tasks(1)
+        for task_id in ("first", "second"):  # what comes late, and a push configuration that goes
+            kept = PushConfig(task_id=task_id, config_id="mine", key_id="key-1", sealed=b"sealed", next_at_ms=1)
+            await store.pushes.save(kept, header(task_id), None, 500)
+            await store.pushes.delete(task_id, "mine", 500)
+        assert (await store.tasks(1))[0].revision > before[0].revision
+    await store.write(batch("gap", row(2)), 500)
+    assert await store.ended_tasks("context", "ada", "shop", 2) == ("third", "gap")
     assert await store.ended_tasks("context", "bob", "shop", 9) == ()
     assert await store.ended_tasks("context", "ada", "another agent", 9) == ()

@@ -51,10 +51,8 @@ class Standing:
                 return replace(self, runnable=self.runnable - {message})
             case "help.requested":
                 return replace(self, asked=self.asked | {question})
-            case "help.answered":
+            case "help.answered" | "help.closed":  # what is still asked, or that the run goes on, is said next
                 return replace(self, asked=self.asked - {question}, moving=True)
-            case "help.closed":  # by its expiry the others go on waiting, by anything else its run ends
-                return replace(self, asked=self.asked - {question}, moving=row.data.get("reason") != "expired")
             case "run.stop_requested":
                 return replace(self, moving=True)
             case "run.ended":

@@ -22,7 +22,7 @@ class ContextStore(Protocol):
         ...
 
     async def ended_tasks(self, context_id: str, principal: str, agent_id: str, limit: int) -> tuple[str, ...]:
-        """Return the ids of the latest tasks of a context that have ended, the one that changed last at the end."""
+        """Return the ids of the latest tasks of a context that have ended, the one that ended last at the end."""
         ...
 
     async def claim_context(self, context_id: str, principal: str, at_ms: int) -> None:

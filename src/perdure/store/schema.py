@@ -5,14 +5,15 @@ and JSONB would drop key order, number forms and NUL escapes. All integers are B
 
 The `tasks` row is also the lock of everything beneath the task: a write locks it first. It carries what a write must
 know without counting rows: `contiguous` (rows 1 to that number are all there), `last_number` (the greatest that is
-there), `terminal_number`, and `fence` (calls of runs up to that number are refused).
+there), `terminal_number`, and `fence` (calls of runs up to that number are refused). `ended_revision` is the revision
+of the write with which its log was whole up to its end: the order in which tasks ended, whatever is written later.
 
 A change here needs a new file in `migrations/versions` and its name in `REVISIONS`; a test compares both.
 """
 
 from sqlalchemy import BigInteger, Column, Index, LargeBinary, MetaData, Table, Text
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
 """Every revision of the schema, the oldest first; the last one is what this code works on."""
 
 VERSION_TABLE = "perdure_schema"
@@ -42,6 +43,7 @@ tasks = Table(
     _int("contiguous"),
     _int("last_number"),
     _int("terminal_number", optional=True),
+    _int("ended_revision", optional=True),
     _int("fence"),
     _int("revision"),
     _int("created_at_ms"),

@@ -276,7 +276,7 @@ class SqlStore:
         return await self._backend.read(lambda connection: find_tasks(connection, query))
 
     async def ended_tasks(self, context_id: str, principal: str, agent_id: str, limit: int) -> tuple[str, ...]:
-        """Return the ids of the latest tasks of a context that have ended, the one that changed last at the end."""
+        """Return the ids of the latest tasks of a context that have ended, the one that ended last at the end."""
         return await self._backend.read(
             lambda connection: ended_tasks(connection, context_id, principal, agent_id, limit)
         )

@@ -1,8 +1,8 @@
 """The list of tasks that a client sees: by the time of their latest status, which A2A asks for (3.1.4).
 
 The order is by that time and then by id, and a page goes on after the pair that ended the one before. So no page shows
-a task twice, unless its status moved meanwhile: then it is at the front again. Other lists are by revision, so is that
-of a context's ended tasks.
+a task twice, unless its status moved meanwhile: then it is at the front again. Other lists are by revision. That of a
+context's ended tasks is by the one with which each ended: it is a conversation, whose order no late write may change.
 """
 
 from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
@@ -25,7 +25,7 @@ def find_tasks(connection: Connection, query: TaskQuery) -> TaskPage:
 
 
 def ended_tasks(connection: Connection, context_id: str, principal: str, agent_id: str, limit: int) -> tuple[str, ...]:
-    """Return the ids of the latest tasks of a context that have ended, in the order of their latest change."""
+    """Return the ids of the latest tasks of a context that have ended, in the order in which they did."""
     for field, value in (("context_id", context_id), ("principal", principal), ("agent_id", agent_id)):
         identifier(field, value)
     wanted = (
@@ -34,7 +34,9 @@ def ended_tasks(connection: Connection, context_id: str, principal: str, agent_i
         tasks.c.agent_id == agent_id,
         tasks.c.terminal_number <= tasks.c.contiguous,
     )
-    latest = select(tasks.c.task_id).where(*wanted).order_by(tasks.c.revision.desc()).limit(limit)
+    # A process of earlier code, which may still be at work beside this one, ends a task without saying when.
+    ended = func.coalesce(tasks.c.ended_revision, tasks.c.revision)
+    latest = select(tasks.c.task_id).where(*wanted).order_by(ended.desc()).limit(limit)
     return tuple(reversed(connection.execute(latest).scalars().all()))
 
 

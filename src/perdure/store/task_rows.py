@@ -3,7 +3,7 @@
 `task_write` is the only way to write to a task or beneath it. It locks the row, lets the caller write, and then, if
 anything changed, moves `updated_at` and stamps the next revision on the task; on its context only when the task is
 new. A repeated write changes nothing and so moves nothing. The counter is taken last, because its lock orders all
-writers of the store until they commit.
+writers of the store until they commit. A task keeps the revision with which it ended, beside the one that moves on.
 
 Locks are always taken in one order: a new context, the task, the counter. No two writers can wait for each other.
 """
@@ -39,6 +39,7 @@ class OpenTask:
     contiguous: int = 0
     last_number: int = 0
     terminal_number: int | None = None
+    ended_revision: int | None = None
     fence: int = 0
     status_at_ms: int = 0
     updated_at_ms: int = 0
@@ -49,6 +50,11 @@ class OpenTask:
     def task_id(self) -> str:
         """The task's id."""
         return self.header.task_id
+
+    @property
+    def ended(self) -> bool:
+        """Whether its log is whole up to its terminal row."""
+        return self.terminal_number is not None and self.terminal_number <= self.contiguous
 
 
 @contextmanager
@@ -96,6 +102,7 @@ _CARRIED = (
     "contiguous",
     "last_number",
     "terminal_number",
+    "ended_revision",
     "fence",
     "status_at_ms",
 )
@@ -146,6 +153,8 @@ def claim_context(connection: Connection, context_id: str, principal: str, at_ms
 def _stamp(connection: Connection, task: OpenTask, at_ms: int) -> None:
     ((revision,),) = rows(connection, _NEXT, {})
     moved_at_ms = max(at_ms, task.updated_at_ms)  # clocks of hosts differ; a time never goes back
+    if task.ended_revision is None and task.ended:
+        task.ended_revision = revision
     changed(
         connection,
         _UPDATE,
