@@ -128,6 +128,27 @@ async def test_an_end_without_an_answer_is_told_as_data(bench: Bench) -> None:
     assert "'failed'" in data
 
 
+async def test_a_conversation_that_was_answered_and_then_canceled_left_nothing_open(bench: Bench) -> None:
+    reader = Reader()
+    async with bench.app(bench.agent(*[reader] * 9, after_answer="input_required")) as app:
+        answered = await app.send("one", context_id="c-1")
+        await answered.result()
+        await answered.cancel()
+        await event(answered, "task.status", state="canceled")
+        failing = await app.send("two", context_id="c-1")
+        await failing.result()
+        await failing.send("fail")
+        await event(failing, "run.ended", end="failed")
+        await failing.cancel()
+        await event(failing, "task.status", state="canceled")
+        await (await app.send("three", context_id="c-1")).result()
+    one, to_one, two, to_two, fails, data, three = reader.given[-1]
+    assert [one, to_one, two, to_two] == ["user: one", "agent: answer to one", "user: two", "agent: answer to two"]
+    assert (fails, three) == ("user: fail", "user: three")
+    assert data.startswith("data: ")
+    assert "'canceled'" in data
+
+
 async def test_p7_what_is_seen_is_bounded_and_says_so(bench: Bench) -> None:
     reader = Reader()
     long = "x" * (2 * limits.TEXT_BYTES_MAX)

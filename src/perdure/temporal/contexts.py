@@ -3,7 +3,8 @@
 Which ones these are is recorded with its start and stands in its first event: a task that ends later, or is open,
 is never seen, and what is seen never changes. From each comes the conversation and nothing else: what people said, and
 the agent's replies that asked for no tool. Calls and their results stay where they happened; what of them matters the
-agent has said. A task that ended without an answer says so, as data.
+agent has said. Where a task's latest message had no answer when the task ended, that is said, as data: a conversation
+that was answered and then canceled left nothing open.
 
 It goes before the task's own entries each time the model's input is put together, and is no part of its transcript: the
 log of a task holds what happened in it. It is bounded (P7): the latest tasks, the latest words of them, long ones cut.
@@ -67,19 +68,24 @@ class Contexts:
     async def _said(self, row: TaskRow, room: int) -> tuple[list[Entry], bool]:
         """Return what was said in a task, the latest first, as far as there is room, and whether that is all of it."""
         said: list[Entry] = []
-        if row.state != "completed":
-            said.append(_data({"about": WITHOUT_ANSWER, "state": row.state, "reason": row.reason}))
+        latest: Entry | None = None
+        may_lack = row.state != "completed"  # what completed was answered, be it without a word
         upto = row.last_number
         least = max(0, upto - limits.EVENTS_MAX)
         while upto > least:
             after = max(least, upto - limits.EVENTS_PER_READ)
             for stored in reversed(await self._store.events_after(row.header.task_id, after, upto - after)):
                 for entry in _conversation(stored):
+                    if may_lack and latest is None and isinstance(entry, UserEntry):
+                        said.append(_without_answer(row))
+                    latest = latest or entry
                     room -= _size(entry)
                     if room < 0:
                         return said, False
                     said.append(entry)
             upto = after
+        if may_lack and latest is None and least > 0:  # whatever was said lies before all that was looked at
+            said.append(_without_answer(row))
         return said, least == 0
 
 
@@ -110,6 +116,10 @@ def _words(message: Message) -> str:
 
 def _cut(text: str) -> str:
     return cut_text(text, limits.TEXT_BYTES_MAX, _CUT)
+
+
+def _without_answer(row: TaskRow) -> UserEntry:
+    return _data({"about": WITHOUT_ANSWER, "state": row.state, "reason": row.reason})
 
 
 def _data(data: dict[str, JsonValue]) -> UserEntry:
