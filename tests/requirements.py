@@ -34,6 +34,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "temporal/test_inbox.py::test_a_resend_changes_nothing_and_other_content_is_refused",
             "temporal/test_inbox.py::test_an_id_from_long_ago_is_looked_up_in_the_store",
             "temporal/test_inbox.py::test_many_senders_at_once_lose_nothing",
+            "temporal/test_inbox.py::test_p1_what_was_acknowledged_is_there_before_a_worker_has_taken_it_up",
             "temporal/test_update_limits.py::test_three_hundred_mixed_operations_at_once",
             "temporal/test_update_limits.py::test_two_and_a_half_thousand_operations_on_a_task_that_works",
             "temporal/test_inbox.py::test_early_messages_join_the_starts_own",

@@ -119,7 +119,9 @@ async def test_without_a_worker_it_is_said_when_to_come_back(
         task = await send(ask, "go", "m-1")
         with pytest.raises(Refused, match="SERVICE_UNAVAILABLE"):
             await ask(extension.STOP, id=task["id"])
-        assert (await ask(extension.INBOX, id=task["id"])).get("messages", []) == []  # nothing took it up yet
+        (waiting,) = (await ask(extension.INBOX, id=task["id"]))["messages"]  # nobody took it up yet, and it is there
+        assert (waiting["messageId"], waiting["lane"], waiting["runnable"]) == ("m-1", "queue", True)
+        assert (waiting["admitted"], waiting["tail"]) == ("0", "0")
         if binding == "http":
             answer = await ask.http.post(f"/tasks/{task['id']}:stop")
             assert (answer.status_code, int(answer.headers["Retry-After"])) == (503, RETRY_AFTER_S)

@@ -210,6 +210,25 @@ async def test_an_id_that_only_the_store_remembers_is_refused_at_once(bench: Ben
             await bench.tasks.state(header.task_id)
 
 
+async def test_p1_what_was_acknowledged_is_there_before_a_worker_has_taken_it_up(bench: Bench) -> None:
+    async with bench.app(bench.agent(), worker=False) as app:
+        task = await app.send("first", message_id="m-1", context_id="c-1", principal="alice")
+        inbox = await task.inbox()
+        (waiting,) = inbox.runnable
+        assert (inbox.number, waiting.message_id, waiting.lane, waiting.tail) == (0, "m-1", "queue", 0)
+        row = await (await app.find(task.id)).row()
+        assert (row.state, row.last_number, row.header.principal) == ("submitted", 0, "alice")
+        assert row.created_at_ms > 0
+        await app.store.write(Batch(task_id=task.id, header=row.header), at_ms=1)  # listed, and still without a log
+        assert await task.inbox() == inbox
+        for asked in (app.find("t-none"), app.task("t-none").row(), app.task("t-none").inbox()):
+            with pytest.raises(TaskNotFound):
+                await asked
+    async with bench.app(bench.agent(say("done"))) as app:
+        assert await app.task(task.id).result() == "done"
+        assert (await app.task(task.id).inbox()).messages == ()
+
+
 def noting(bench: Bench) -> ToolPort:
     @tool(effect="once")
     async def note() -> str:

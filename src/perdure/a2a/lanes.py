@@ -8,7 +8,8 @@ limits, and answer with a plain JSON object:
 - `SteerMessage` (`id`, `messageId`): a message that waits joins the run at its next turn, or opens one (R5).
 - `WithdrawMessage` (`id`, `messageId`): a message that waits is taken back, and never acted on (R6).
 - `GetInbox` (`id`): what waits, in the order in which it goes. Each message has its `lane`, whether it is `runnable` or
-  parked, and the numbers of its admission and of its latest move.
+  parked, and the numbers of its admission and of its latest move. Both are 0, like `generation`, in a task that was
+  accepted and that no worker has taken up yet.
 
 `generation` is the number of the event that recorded it, or of the last one that there was. What is refused names the
 field: a message that does not wait, a task that has ended.
@@ -26,7 +27,7 @@ from perdure.a2a.errors import RETRY_AFTER_S, ServiceUnavailableError, invalid, 
 from perdure.a2a.tasks import Found, TaskReader
 from perdure.app.app import App
 from perdure.core.errors import MessageNotWaiting, TaskClosed
-from perdure.core.inbox import Inbox, WaitingMessage
+from perdure.core.inbox import WaitingMessage, inbox_at_start
 
 Json = dict[str, JsonValue]
 
@@ -60,7 +61,8 @@ class Lanes:
     async def _carried_out(self, name: str, found: Found, message_id: str) -> Json:
         task_id = found.header.task_id
         if name == extension.INBOX:
-            inbox = await self._app.task(task_id).inbox() if found.last_number else Inbox()
+            inbox = inbox_at_start(each.message_id for each in found.messages)
+            inbox = await self._app.task(task_id).inbox() if found.last_number else inbox
             return {"generation": str(inbox.number), "messages": [_told(each) for each in inbox.messages]}
         if found.terminal:
             raise TaskClosed(task_id, found.state)

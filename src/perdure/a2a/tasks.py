@@ -51,13 +51,7 @@ class Found:
 
 def header_of(start: TaskStart) -> TaskHeader:
     """Return a start's header."""
-    return TaskHeader(
-        task_id=start.task_id,
-        context_id=start.context_id,
-        agent_id=start.agent.agent_id,
-        principal=start.principal,
-        shared_with=start.shared_with,
-    )
+    return start.header
 
 
 class TaskReader:

@@ -21,7 +21,7 @@ from perdure.app.settings import Settings
 from perdure.app.task import Task
 from perdure.core import context_limits, limits
 from perdure.core.content import Message
-from perdure.core.errors import ConfigurationError, InvalidInput, TaskNotFound
+from perdure.core.errors import ConfigurationError, InvalidInput
 from perdure.core.machine import new_task
 from perdure.core.ports import Store, TaskRow
 from perdure.store import open_store
@@ -150,9 +150,9 @@ class App:
 
     async def find(self, task_id: str) -> Task:
         """Return a handle on a task that exists; raises `TaskNotFound`."""
-        if await self.store.task(task_id) is None:
-            raise TaskNotFound(task_id)
-        return self.task(task_id)
+        task = self.task(task_id)
+        await task.row()
+        return task
 
     async def tasks(self, limit: int = 50) -> tuple[TaskRow, ...]:
         """Return tasks, the latest changed first."""

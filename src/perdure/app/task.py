@@ -11,10 +11,10 @@ from perdure.core import limits
 from perdure.core.content import Lane, ModelEntry
 from perdure.core.digests import canonical
 from perdure.core.errors import OutcomeUnknown, RunFailed, TaskClosed, TaskNotFound
-from perdure.core.inbox import Inbox, inbox_of
+from perdure.core.inbox import Inbox, inbox_at_start, inbox_of
 from perdure.core.ports import Store, TaskRow
 from perdure.core.state import TERMINAL, TaskState
-from perdure.temporal.contracts import InboxItem, Monitor
+from perdure.temporal.contracts import InboxItem, Monitor, TaskStart
 from perdure.temporal.tasks import TaskClient
 
 
@@ -73,9 +73,13 @@ class Task:
     async def inbox(self) -> Inbox:
         """Return what waits, each with its lane and numbers: what may run, and what is parked (R2).
 
-        It is read from the store, needs no worker, and holds what was acknowledged before. Raises `TaskNotFound`.
+        It is read from the store, needs no worker, and holds what was acknowledged before: of a task that no worker has
+        taken up yet, the message that it was started with. Raises `TaskNotFound`.
         """
-        row = await self.row()
+        row = await self._store.task(self.id)
+        if row is None or row.last_number == 0:
+            start, _ = await self._started()
+            return inbox_at_start(message.message_id for message in start.messages)
         inbox = Inbox() if row.snapshot is None else inbox_of(TaskState.model_validate(row.snapshot))
         while page := await self._store.events_after(self.id, inbox.number, limits.EVENTS_PER_PAGE_MAX):
             for stored in page:
@@ -149,11 +153,31 @@ class Task:
         return await self._client.monitor(self.id)
 
     async def row(self) -> TaskRow:
-        """Return the task as the store lists it; raises `TaskNotFound`."""
+        """Return the task as the store lists it, or as it was started if no worker has taken it up yet.
+
+        Raises `TaskNotFound`.
+        """
         row = await self._store.task(self.id)
-        if row is None:
+        if row is not None:
+            return row
+        start, at_ms = await self._started()
+        return TaskRow(
+            header=start.header,
+            state="submitted",
+            reason="",
+            last_number=0,
+            revision=0,
+            created_at_ms=at_ms,
+            updated_at_ms=at_ms,
+            status_at_ms=at_ms,
+        )
+
+    async def _started(self) -> tuple[TaskStart, int]:
+        """Return what the task was started with, and when; raises `TaskNotFound`."""
+        begun = await self._client.started_with(self.id)
+        if begun is None:
             raise TaskNotFound(self.id)
-        return row
+        return begun
 
     async def result(self) -> str:
         """Wait until the task rests, and return the answer's text.

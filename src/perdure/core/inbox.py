@@ -16,7 +16,8 @@ from perdure.core.state import TaskState
 class WaitingMessage(Frozen):
     """A message that waits: `admitted` is the number of its admission, `tail` that of its latest move, if it had one.
 
-    A parked message (not `runnable`) starts nothing by itself: it goes with the next message, or when it is moved.
+    A parked message (not `runnable`) starts nothing by itself: it goes with the next message, or when it is moved. Both
+    numbers are 0 as long as it stands in its task's start alone, because no worker has taken that up yet.
     """
 
     message_id: str
@@ -68,6 +69,15 @@ class Inbox(Frozen):
             case "task.status" if row.data.get("unprocessed") is not None:
                 messages = []  # the task has ended, and this very row lists what was not acted on
         return _inbox(row.number, head, messages)
+
+
+def inbox_at_start(message_ids: Iterable[str]) -> Inbox:
+    """Return the inbox of a task without a log: what it was started with, which is durable with the start (P1)."""
+    return Inbox(
+        messages=tuple(
+            WaitingMessage(message_id=each, lane="queue", admitted=0, tail=0, runnable=True) for each in message_ids
+        )
+    )
 
 
 def inbox_of(state: TaskState) -> Inbox:

@@ -14,7 +14,7 @@ from perdure.core.commands import CallModel, CallTool
 from perdure.core.content import Finish, Frozen, Lane, Message, Usage
 from perdure.core.effects import Late
 from perdure.core.events import CallSummary
-from perdure.core.log import Batch, LogEvent
+from perdure.core.log import Batch, LogEvent, TaskHeader
 from perdure.core.ports import Admission
 from perdure.core.state import TaskState
 
@@ -49,6 +49,17 @@ class TaskStart(Frozen):
     history_events_max: int = Field(default=limits.HISTORY_EVENTS_MAX, ge=1)
     carried: Carried | None = None
     shared_with: tuple[str, ...] = ()
+
+    @property
+    def header(self) -> TaskHeader:
+        """What the store knows of the task from its first row on."""
+        return TaskHeader(
+            task_id=self.task_id,
+            context_id=self.context_id,
+            agent_id=self.agent.agent_id,
+            principal=self.principal,
+            shared_with=self.shared_with,
+        )
 
     @model_serializer(mode="wrap")
     def _as_before_sharing(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:

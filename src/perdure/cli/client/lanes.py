@@ -68,7 +68,7 @@ def inbox(url: Url, task: TaskId, patience_s: PatienceS = PATIENCE_S, as_json: A
     print_table(
         "",
         ("message", "lane", "stands", "number"),
-        ((e["message_id"], e["lane"], "runnable" if e["runnable"] else "parked", e["tail"]) for e in waiting),
+        ((e["message_id"], e["lane"], "runnable" if e["runnable"] else "parked", e["tail"] or "") for e in waiting),
         "nothing waits",
     )
 
