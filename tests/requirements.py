@@ -351,6 +351,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "core/test_rules_messages.py::test_r4_queued_messages_join_one_at_a_time_after_an_answer",
             "core/test_rules_messages.py::test_r4_steers_that_are_not_durable_hold_back_later_ones",
             "core/test_rules_messages.py::test_r4_the_next_message_takes_everything_parked_with_it",
+            "core/test_rules_runs.py::test_r4_a_long_queue_is_answered_by_one_run_and_each_message_has_the_whole_budget",
             "races/test_parked.py::test_a4_a_parked_follow_up_goes_first_and_the_old_reply_is_not_asked_for_again",
             "races/test_parked.py::test_b2_a_steer_that_comes_as_the_run_ends_is_acted_on_once",
         ),

@@ -86,7 +86,7 @@ def test_it_says_how_each_tool_is_treated(desk: Desk, folder: Folder) -> None:
     lines = [" ".join(line.split()) for line in done.out.splitlines()]
     assert "model first: ready, as far as can be told without asking it" in lines
     assert "fallback second: ready, as far as can be told without asking it" in lines
-    assert "budget 7 turns a run, 2.5 US dollars" in lines
+    assert "budget 7 turns an answer, 2.5 US dollars" in lines
     assert "get_order read declared yes 300 s up to 3 called again" in lines
     assert "refund once declared no 8 s begun once ask find_refund after 4 s, else ask a person" in lines
 

@@ -5,11 +5,34 @@ import pytest
 from perdure.core.agent import Budget
 from perdure.core.budget import exceeded, overdue
 from perdure.core.content import Usage
-from perdure.core.state import Run
+from perdure.core.state import Run, Spent
 
 RUN = Run(
     number=1, started_at_ms=1_000, turns=3, usage=Usage(input_tokens=70, output_tokens=30, cost_usd=0.5), idle_ms=4_000
 )
+
+
+ANSWERED = RUN.model_copy(
+    update={"spent": Spent(turns=2, usage=Usage(input_tokens=60, cost_usd=0.4), at_ms=5_000, idle_ms=3_000)}
+)
+"""The same run, of whose figures the most stand for an answer that it has given."""
+
+
+@pytest.mark.parametrize(
+    ("budget", "says"),
+    [
+        (Budget(turns_max=2), None),
+        (Budget(turns_max=1), "1 turns reached budget.turns_max"),
+        (Budget(tokens_max=41), None),
+        (Budget(tokens_max=40), "40 tokens reached budget.tokens_max of 40"),
+        (Budget(cost_usd_max=0.11), None),
+        (Budget(cost_usd_max=0.09), "0.1000 US dollars reached budget.cost_usd_max of 0.09"),
+        (Budget(wall_s_max=4.1), None),
+        (Budget(wall_s_max=4), "4 s reached budget.wall_s_max of 4.0"),
+    ],
+)
+def test_each_bound_is_counted_from_the_latest_answer(budget: Budget, says: str | None) -> None:
+    assert exceeded(budget, ANSWERED, at_ms=10_000) == says
 
 
 @pytest.mark.parametrize(

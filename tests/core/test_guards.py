@@ -123,6 +123,12 @@ GUARDS = {
         "[_promote(draft, p) for p in joining]; over = exceeded(",
         runs.test_budget_ends_the_run_before_anything_is_promoted_for_nothing,
     ),
+    "each message of a queue has the whole budget": Guard(
+        turn.model_replied,
+        ", spent=by_now",
+        "",
+        runs.test_r4_a_long_queue_is_answered_by_one_run_and_each_message_has_the_whole_budget,
+    ),
     "no model attempt follows in a run that ends": Guard(
         turn.model_failed,
         "if draft.run.ending is not None",

@@ -295,12 +295,34 @@ def test_budget_ends_the_run_before_anything_is_promoted_for_nothing() -> None:
     task = begun(budget=Budget(turns_max=1))
     task.send("steer")
     task.send("queued", lane="queue")
-    task.reply()
+    task.reply(call("get_order"))
+    task.finish(0)
     assert task.ends == [("failed", "budget")]
     assert task.parked == ["steer", "queued"]
     assert task.promoted == ["a"]
     task.send("go on")
     assert task.promoted == ["a", "steer"]
+
+
+def test_r4_a_long_queue_is_answered_by_one_run_and_each_message_has_the_whole_budget() -> None:
+    for budget in (Budget(turns_max=2), Budget(tokens_max=22), Budget(wall_s_max=5)):
+        task = begun(budget=budget, after_answer="input_required")
+        for number in range(30):
+            task.send(f"q-{number}", lane="queue")
+        for _ in range(31):
+            task.now_ms += 2_000
+            task.reply(call("get_order"))
+            task.finish(0)
+            task.reply()
+        assert (task.ends, task.state.inbox) == ([("answered", "")], ())
+        task.send("more")
+        for _ in range(3):
+            task.now_ms += 2_000
+            if task.flights:
+                task.reply(call("get_order"))
+            if task.tools:
+                task.finish(0)
+        assert task.ends[-1] == ("failed", "budget"), "one message has it once"
 
 
 def test_budget_of_wall_time_ends_waiting_for_retries() -> None:

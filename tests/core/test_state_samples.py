@@ -37,6 +37,7 @@ def made() -> dict[str, TaskState]:
         "fallback",
         "approving",
         "approved",
+        "second",
     )
     tasks = {name: Task(stores=False, after_answer="input_required") for name in names}
     tasks["fallback"] = Task(stores=False, fallbacks=(ModelSpec(name="second"), ModelSpec(name="third", timeout_s=5)))
@@ -73,6 +74,8 @@ def made() -> dict[str, TaskState]:
         waits = asking("refund", '{"amount":150}', reason="more than 100", expires_in_s=3_600)
         tasks[name].reply(waits, ask("How many?", form=FORM), ask("Which?", choices=("red", "blue"), expires_in_s=60))
     tasks["approved"].answer('{"approve": true, "arguments": {"amount": 50}}', by="alice")
+    tasks["second"].store()
+    tasks["second"].reply()
     tasks["completed"].withdraw("second")
     tasks["completed"].reply()
     tasks["failed"].model_fails("model_permanent")

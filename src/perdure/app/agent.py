@@ -33,7 +33,7 @@ class Agent:
         tools: Functions decorated with `perdure.tool`, and sources of tools: an `McpServer`, an `OpenApiTools`.
         instructions: The system prompt.
         version: Recorded with every task.
-        budget: Bounds of one run; a run that reaches one ends `failed(budget)` and can be gone on with.
+        budget: Bounds of the work on one answer; a run that reaches one ends `failed(budget)` and can be gone on with.
         model_timeout_s: Start-to-close of one model call.
         model_heartbeat_timeout_s: How long a silent worker is waited for in a model call.
         model_retry: Attempts and backoff of model calls.

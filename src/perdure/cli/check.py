@@ -85,7 +85,7 @@ def _standing(model: ExaminedModel) -> str:
 
 
 def _budget(budget: Budget) -> str:
-    bounds = [f"{budget.turns_max} turns a run"]
+    bounds = [f"{budget.turns_max} turns an answer"]
     if budget.tokens_max is not None:
         bounds.append(f"{budget.tokens_max:,} tokens")
     if budget.cost_usd_max is not None:

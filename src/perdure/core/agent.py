@@ -57,7 +57,11 @@ class ModelSpec(Frozen):
 
 
 class Budget(Frozen):
-    """What one run may use, checked before each model call; None means no bound."""
+    """What the work on one answer may use, checked before each model call; None means no bound.
+
+    It is counted from the start of a run, and anew from each answer in it: messages that wait in a queue are answered
+    by one run, and have a budget each. Times in seconds, without those of waiting for a person.
+    """
 
     turns_max: int = Field(default=limits.RUN_TURNS_MAX, ge=1)
     tokens_max: int | None = Field(default=None, ge=1)

@@ -173,9 +173,9 @@ CACHED_WORKFLOWS_MAX = 500
 QUARANTINED_AT_ONCE_MAX = 1
 """Attempts at once in a quarantine worker (R12): alone, so that a death is proof against the one that ran."""
 
-# --- budgets of a run -------------------------------------------------------------------------------------------
+# --- budgets ----------------------------------------------------------------------------------------------------
 RUN_TURNS_MAX = 100
-"""Turns of one run. Real conversations of support agents need under 30; more is usually a loop."""
+"""Turns to one answer. Real conversations of support agents need under 30; more is usually a loop."""
 
 # --- history ----------------------------------------------------------------------------------------------------
 HISTORY_EVENTS_MAX = 2_000

@@ -128,11 +128,20 @@ class Ending(Frozen):
     message: str = ""
 
 
+class Spent(Frozen):
+    """What a run had used when the model last answered a message in it: its budget begins anew with the next one."""
+
+    turns: int
+    usage: Usage
+    at_ms: int
+    idle_ms: int
+
+
 class Run(Frozen):
     """The open run. `answered` when the model's latest reply asked for nothing more; `fed` once it got a message.
 
     `idle_ms` is the time in which it waited for nothing but a person, `idle_since_ms` when it began to do so: such
-    waiting is free (P8) and spends no wall time of the budget.
+    waiting is free (P8) and spends no wall time of the budget. `spent` is None before its first answer.
     """
 
     number: int
@@ -145,6 +154,7 @@ class Run(Frozen):
     idle_ms: int = 0
     idle_since_ms: int | None = None
     ending: Ending | None = None
+    spent: Spent | None = Field(default=None, exclude_if=lambda given: given is None)
 
 
 class HelpRequest(Frozen):

@@ -4,7 +4,7 @@ from pydantic import JsonValue
 
 from perdure.core import asking_limits, events, limits
 from perdure.core.approvals import visible
-from perdure.core.budget import overdue
+from perdure.core.budget import overdue, spent
 from perdure.core.commands import CallModel, Wait
 from perdure.core.digests import cut_text, safe_text
 from perdure.core.errors import IllegalEvent
@@ -94,7 +94,8 @@ def model_replied(draft: Draft, event: events.ModelReplied) -> None:
             wind_down(draft, Ending(end="failed", reason=reason, message=f"the model finished with {event.finish!r}"))
         return
     if not event.calls:
-        draft.set_run(answered=True, answer_entry=draft.state.entries if keeps else 0)
+        by_now = spent(draft.run, draft.at_ms)
+        draft.set_run(answered=True, answer_entry=draft.state.entries if keeps else 0, spent=by_now)
         complete_turn(draft)
         return
     for call, summary in zip(draft.turn.calls, event.calls, strict=True):
