@@ -8,11 +8,13 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowExecutionStatus
 
 from perdure import Check, Task, tool
+from perdure.a2a import extension
 from perdure.core.agent import EffectClass, RetryPolicy
 from perdure.core.content import ToolEntry
 from perdure.core.errors import InvalidInput, TaskClosed
 from perdure.core.ports import Store
 from perdure.testing import call, calls, fail, results, say
+from tests.a2a.desk import desk, reason_of
 from tests.temporal.bench import Bench, Gate, ended, event, item, logged, results_of, rows_of, until
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
@@ -324,6 +326,34 @@ async def test_a_cancel_and_the_end_of_a_backoff_in_one_moment(bench: Bench, fir
         await ended(app.task(task.id), "canceled")
         await until(lambda: _status(bench, task, WorkflowExecutionStatus.COMPLETED))
         await bench.sound(app.task(task.id), app.store)
+
+
+async def test_a_stop_of_what_is_being_canceled_says_so(bench: Bench) -> None:
+    """After a stop the next message goes on; after a cancel nothing does, and who stops must not be told otherwise."""
+    gate = Gate()
+
+    @tool(effect="read")
+    async def held() -> str:
+        with contextlib.suppress(asyncio.CancelledError):
+            await gate.pass_through()
+        await gate.pass_through()
+        return "x"
+
+    agent = bench.agent(call("held"), tools=[held], after_answer="input_required")
+    async with bench.app(agent) as app, desk(app) as client:
+        task = await app.send("go")
+        await gate.wait_reached()
+        await task.cancel()
+        for asked in (task.stop(), task.send("more")):
+            with pytest.raises(TaskClosed, match="is being canceled; start a new task"):
+                await asked
+        refused = (await client.rpc(extension.STOP, {"id": task.id}))["error"]
+        assert reason_of(refused["data"]) == "UNSUPPORTED_OPERATION"
+        assert "is being canceled" in refused["message"]
+        gate.open.set()
+        await ended(task, "canceled")
+        stored = await bench.sound(task, app.store)
+    assert len(rows_of(stored, "run.stop_requested")) == 1
 
 
 async def test_a_cancel_of_a_resting_task_is_terminal(bench: Bench) -> None:

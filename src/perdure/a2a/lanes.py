@@ -4,7 +4,8 @@ What A2A has no operation for. They are called as the others are, on every bindi
 limits, and answer with a plain JSON object:
 
 - `StopTask` (`id`): the run ends, what waits is parked, and no call of it begins any more (P9). `stopped` is false when
-  nothing ran. CancelTask ends the task instead; a stopped one goes on with the next message.
+  nothing ran. CancelTask ends the task instead; a stopped one goes on with the next message. For a task that is being
+  canceled it is refused: no message will go on there.
 - `SteerMessage` (`id`, `messageId`): a message that waits joins the run at its next turn, or opens one (R5).
 - `WithdrawMessage` (`id`, `messageId`): a message that waits is taken back, and never acted on (R6).
 - `GetInbox` (`id`): what waits, in the order in which it goes. Each message has its `lane`, whether it is `runnable` or

@@ -141,6 +141,10 @@ class Task:
         """Stop the run; when this returns no model or tool call of it begins (P9). False when nothing ran.
 
         What waits is parked: it goes on with the next message, or when it is pushed ahead (`steer`).
+
+        Raises:
+            TaskClosed: The task is being canceled, or has ended: no message goes on from there.
+            Unavailable: No worker answered; asking again does no harm.
         """
         return (await self._inboxes.stop(self.id)).recorded
 

@@ -17,7 +17,7 @@ from temporalio.exceptions import ActivityError
 
 from perdure.core import events, limits
 from perdure.core.digests import safe_text
-from perdure.core.errors import Diverged, InvalidInput, PerdureError, Unavailable
+from perdure.core.errors import Diverged, InvalidInput, PerdureError, TaskClosed, Unavailable
 from perdure.core.machine import step
 from perdure.core.ports import Admission
 from perdure.core.state import TaskState
@@ -95,6 +95,8 @@ class Operations:
             return await self.receive(asked.message)
         name, before = asked.steer or asked.withdraw or "", self._writer.state.last_number
         try:
+            if asked.stop:
+                refuse_stop(self._writer.state)
             self._apply(_event(asked))
         except PerdureError as error:
             return Receipt(message_id=name, code=error.code, problem=safe_text(str(error)))
@@ -196,7 +198,14 @@ class Operations:
 
 def winds_down(state: TaskState) -> bool:
     """Whether a run is being stopped: who asks once more is told that it is, and not that nothing ran."""
-    return state.run is not None and state.run.ending is not None and state.run.ending.end == "stopped"
+    ending = None if state.run is None else state.run.ending
+    return ending is not None and ending.end == "stopped" and not state.canceling
+
+
+def refuse_stop(state: TaskState) -> None:
+    """Raise where a task is being canceled: after a stop the next message would go on, and here none will."""
+    if state.canceling:
+        raise TaskClosed(state.task_id, state.status if state.terminal else "being canceled")
 
 
 def unrecordable(error: ValueError) -> str:
