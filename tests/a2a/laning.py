@@ -1,6 +1,7 @@
 """One app before its lanes on every binding, in this process: by a key where its door is locked."""
 
 import contextlib
+import json
 from collections.abc import AsyncIterator
 from typing import Any, Final
 from urllib.parse import quote
@@ -55,7 +56,10 @@ class Asking:
 
     async def rpc(self, method: str, params: Json, key: str = "") -> Json:
         body = {"jsonrpc": "2.0", "id": "one", "method": method, "params": params}
-        answer = (await self.http.post("/", json=body, headers=_shown(key))).json()
+        headers = {"Content-Type": "application/json", **_shown(key)}
+        answer = (
+            await self.http.post("/", content=json.dumps(body), headers=headers)
+        ).json()  # in ASCII: says any text
         if "error" in answer:
             raise Refused(answer["error"]["data"])
         assert (answer["jsonrpc"], answer["id"]) == ("2.0", "one")

@@ -1,5 +1,7 @@
 """The operations of our extension on every binding: lanes, withdrawals, stops and the inbox from the outside."""
 
+import asyncio
+
 import pytest
 
 from perdure import tool
@@ -91,6 +93,39 @@ async def test_what_is_missing_is_named_and_a_task_that_ended_says_so(bench: Ben
             with pytest.raises(Refused) as refused:
                 await ask(extension.STEER, id=task["id"])
             assert refused.value.fields == ["messageId"]
+
+
+async def test_an_id_that_no_message_has_is_refused_and_takes_no_other_along(bench: Bench) -> None:
+    """No JSON in UTF-8 can say half a surrogate pair: sent on, it would have its whole batch refused."""
+    agent = bench.agent(call("ask_participant", {"question": "Who?"}), say("done"))
+    async with bench.app(agent) as app, asking(app, "jsonrpc") as ask:
+        task = await send(ask, "go", "m-1")
+        await event(app.task(task["id"]), "help.requested")
+        await send(ask, "later", "m-2", "queue", taskId=task["id"])
+
+        async def refused(name: str, message_id: str) -> tuple[list[str], str]:
+            with pytest.raises(Refused) as found:
+                await ask(name, id=task["id"], messageId=message_id)
+            return found.value.fields, found.value.code
+
+        for name in (extension.STEER, extension.WITHDRAW):
+            odd = [refused(name, each) for each in ("m\ud800", "m\0", "m" * 129)]
+            *told, moved = await asyncio.gather(*odd, ask(extension.STEER, id=task["id"], messageId="m-2"))
+            assert told == [(["messageId"], "invalid_input")] * 3
+            assert int(moved["generation"]) > 0
+
+
+@pytest.mark.parametrize("wrong", [["steer"], {"x": 1}, "fast", 1, True, ""])
+async def test_what_is_no_lane_is_refused_by_name(bench: Bench, wrong: object) -> None:
+    async with bench.app(bench.agent(), worker=False) as app, asking(app, "jsonrpc") as ask:
+        task = await send(ask, "go", "m-1")
+        for field in ("lane", "helpId"):
+            if field == "helpId" and isinstance(wrong, str):
+                continue
+            params = sending("more", message_id="m-2", taskId=task["id"], metadata={URI: {field: wrong}})
+            with pytest.raises(Refused) as refused:
+                await ask.rpc("SendMessage", params)
+            assert refused.value.fields == [f"message.metadata.{field}"]
 
 
 @pytest.mark.parametrize("binding", BINDINGS)

@@ -27,7 +27,7 @@ from perdure.a2a.caller import caller_of, told_of
 from perdure.a2a.errors import RETRY_AFTER_S, ServiceUnavailableError, invalid, translating
 from perdure.a2a.tasks import Found, TaskReader
 from perdure.app.app import App
-from perdure.core.errors import MessageNotWaiting, TaskClosed
+from perdure.core.errors import InvalidInput, TaskClosed
 from perdure.core.inbox import WaitingMessage, inbox_at_start
 
 Json = dict[str, JsonValue]
@@ -73,7 +73,9 @@ class Lanes:
         ask = self._app.inboxes.steer if name == extension.STEER else self._app.inboxes.withdraw
         try:
             changed = await ask(task_id, message_id)
-        except MessageNotWaiting as error:
+        except InvalidInput as error:
+            if error.field != "message_id":
+                raise
             raise invalid("messageId", error.problem, error.code) from error
         return {"generation": str(changed.number)}
 

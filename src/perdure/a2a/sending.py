@@ -12,6 +12,7 @@ that exists a message goes through its inbox, which knows the ids that it has se
 question that is open, in one step.
 """
 
+import reprlib
 from dataclasses import dataclass
 from typing import cast
 
@@ -166,11 +167,13 @@ def _context_id(named: str) -> str:
 
 def _lane(fields: dict[str, JsonValue]) -> Lane | None:
     lane = fields.get("lane")
-    if lane not in {None, "steer", "queue"}:
-        raise invalid("message.metadata.lane", f"{lane!r} is no lane; use steer or queue")
-    return cast(Lane | None, lane)
+    if lane is None or (isinstance(lane, str) and lane in {"steer", "queue"}):  # any JSON may have come
+        return cast(Lane | None, lane)
+    raise invalid("message.metadata.lane", f"{reprlib.repr(lane)} is no lane; use steer or queue")
 
 
 def _help_id(fields: dict[str, JsonValue]) -> str | None:
     help_id = fields.get("helpId")
-    return help_id if isinstance(help_id, str) else None
+    if help_id is None or isinstance(help_id, str):
+        return help_id
+    raise invalid("message.metadata.helpId", f"{reprlib.repr(help_id)} is no id; give an open question's, as a text")

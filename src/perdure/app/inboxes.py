@@ -12,6 +12,7 @@ nobody has acknowledged yet.
 import asyncio
 from typing import Final, Literal
 
+from perdure.app.messages import refuse_unusable
 from perdure.core import limits
 from perdure.core.errors import InvalidInput, PerdureError, Unavailable
 from perdure.temporal.contracts import InboxItem, Operation, Receipt, Recorded
@@ -43,10 +44,12 @@ class Inboxes:
 
     async def steer(self, task_id: str, message_id: str) -> Recorded:
         """Move a message that waits to the steer lane (R5); raises `MessageNotWaiting` for one that does not."""
+        _refuse_unusable(message_id)
         return recorded(await self._ask((task_id, "in order"), Operation(steer=message_id)))
 
     async def withdraw(self, task_id: str, message_id: str) -> Recorded:
         """Take a message back (R6); raises `MessageNotWaiting` for one that does not wait."""
+        _refuse_unusable(message_id)
         return recorded(await self._ask((task_id, "in order"), Operation(withdraw=message_id)))
 
     async def answer(self, task_id: str, help_id: str, text: str, by: str = "") -> Recorded:
@@ -103,6 +106,11 @@ class Inboxes:
         for (_, receipt), answer in zip(batch, receipts, strict=True):
             if not receipt.done():
                 receipt.set_result(answer)
+
+
+def _refuse_unusable(message_id: str) -> None:
+    """Raise `InvalidInput` for an id that no message can have: nobody else's batch is to be refused for it."""
+    refuse_unusable("message_id", message_id, limits.MESSAGE_ID_CHARS_MAX)
 
 
 def _fitting(waiting: list[Waiting]) -> int:
