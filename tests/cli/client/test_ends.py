@@ -150,7 +150,7 @@ def test_a18_a_message_behind_a_question_that_was_open_before_it_waits_for_its_a
         return fed(ending, heard(task)[before:], seen=before)
 
     for lane in ("queue", "steer"):
-        task.send(f"b-{lane}", lane)  # type: ignore[arg-type] # steer or queue
+        task.send(f"b-{lane}", lane)
         for ending in (of(f"b-{lane}"), end_of(task, f"b-{lane}")):
             assert ending.end is None
             assert ending.rest == End("waiting", "input_required", "help", "Refund or replacement?")
