@@ -5,6 +5,8 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
+from perdure.a2a.exact import shown
+from perdure.core.digests import canonical
 from perdure.core.log import LogEvent
 
 Shown = Mapping[int, tuple[JsonValue, bool]]
@@ -46,6 +48,8 @@ def _question(help_id: str, event: LogEvent, calls: Shown) -> dict[str, JsonValu
     names = _NAMES | (_APPROVAL if approves else {})
     found |= {name: data[field] for field, name in names.items() if field in data}
     if approves:
-        found["arguments"], cut = calls.get(int(str(data.get("index", 0))), (None, False))
+        arguments, cut = calls.get(int(str(data.get("index", 0))), (None, False))
+        found["arguments"] = shown(arguments)
+        found |= {"argumentsJson": canonical(arguments).decode()} if arguments is not None else {}
         found |= {"argumentsCut": True} if cut else {}
     return found
