@@ -7,10 +7,13 @@ import pytest
 
 from perdure.core.content import DataPart, FilePart, Message, Part, TextPart
 from perdure.core.errors import InvalidInput
+from perdure.core.machine import helping
+from perdure.core.machine.draft import replaced
 from perdure.temporal.admissible import question_for
 from perdure.temporal.contracts import InboxItem
 from perdure.testing import call, say
 from tests.core.task import Task, ask, asking
+from tests.core.test_guards import Guard, needed_by_its_test
 from tests.core.test_rules_calls import calling
 from tests.temporal.bench import Bench, event, rows_of
 from tests.temporal.bench import item as spoken
@@ -94,8 +97,9 @@ def test_a_bare_word_that_a_question_offers_answers_it() -> None:
 
 
 def test_a_bare_word_is_not_taken_by_the_question_before_the_call_that_waits() -> None:
-    task = calling(ask("Shall I?", choices=("approve", "decline")), asking("refund", REFUND))
-    assert {each.kind for each in task.state.help} == {"question", "approval"}
+    task = calling(asking("get_order"), ask("Shall I?", choices=("approve", "decline")))
+    task.state = replaced(task.state, help=tuple(reversed(task.state.help)))
+    assert [each.kind for each in task.state.help] == ["question", "approval"]
     with pytest.raises(InvalidInput, match="help_id: "):
         answered(task, "approve")
 
@@ -127,6 +131,45 @@ def test_a_word_on_a_call_whose_run_ends_is_refused() -> None:
     with pytest.raises(InvalidInput, match="names no call that waits"):
         answered(task, f"approve {digest[:8]}")
     assert answered(task, "and then?") is None
+
+
+GUARDS = {
+    "a word on a call that does not wait is refused": Guard(
+        helping.refuse_late_word,
+        "_named(approvals, decision) is None",
+        "False",
+        test_b22_a_late_word_that_names_its_call_is_no_order_to_the_model,
+    ),
+    "a bare word answers no question by accident": Guard(
+        helping.refuse_late_word,
+        "(approvals or not _offers(open_now[0], text))",
+        "False",
+        test_a_bare_word_after_an_approval_answers_no_open_question,
+    ),
+    "a bare word answers no question that stands before a call": Guard(
+        helping.refuse_late_word,
+        "(approvals or not _offers",
+        "(not _offers",
+        test_a_bare_word_is_not_taken_by_the_question_before_the_call_that_waits,
+    ),
+    "an object is a decision": Guard(
+        helping.refuse_late_word,
+        "not open_now and as_object",
+        "False",
+        test_a_decision_as_an_object_is_no_order_to_a_model_that_had_asked_for_one,
+    ),
+    "other words are what they say": Guard(
+        helping.refuse_late_word,
+        "was_asked or as_object",
+        "True",
+        test_where_no_approval_was_ever_asked_for_such_words_are_what_they_say,
+    ),
+}
+
+
+@pytest.mark.parametrize("guard", GUARDS.values(), ids=GUARDS)
+def test_without_its_guard_the_protecting_test_fails(guard: Guard) -> None:
+    needed_by_its_test(guard)
 
 
 @pytest.mark.slow
