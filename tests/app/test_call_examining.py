@@ -1,5 +1,6 @@
 """A model's calls as a worker looks at them, and the settings that an agent is refused with."""
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Annotated, Any, cast
 from uuid import UUID
@@ -12,12 +13,14 @@ from perdure.app.call_examining import Examiner, refuse_idle_rules, rules_of
 from perdure.core.agent import ToolSpec
 from perdure.core.content import ToolCall
 from perdure.core.errors import ConfigurationError
-from perdure.core.ports import ToolPort
+from perdure.core.ports import ToolPort, ToolSchema
 from perdure.core.questions import Examined
 from perdure.testing import say, scripted
 from perdure.tools.environment import Environment
 from perdure.tools.http.operations import Operation, Parameter
 from perdure.tools.http.tool import HttpTool, Service
+from perdure.tools.json_arguments import JsonArguments
+from perdure.tools.mcp.mcp_tool import McpTool
 
 
 @tool(ask="amount > 100")
@@ -117,15 +120,33 @@ def test_what_a_service_gets_alike_is_not_told_apart() -> None:
     assert looked_at(close, {"id": "43"}, deny) == "allow"
 
 
+def served(name: str, **properties: Any) -> McpTool:
+    """Return a server's tool."""
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    called = f"shop.{name}"
+    return McpTool(
+        cast(Any, None),
+        Environment({}),
+        name,
+        spec=ToolSpec(name=called),
+        schema=ToolSchema(name=called, description="", parameters=schema),
+        arguments=JsonArguments(called, schema),
+        failed=None,
+        checking=None,
+        settle_s=0,
+    )
+
+
+@pytest.mark.parametrize("made", [operation, served])
 @pytest.mark.parametrize("dry_run", ["dry_run == True", "options['dry_run'] == True"])
-def test_nothing_is_allowed_for_what_a_tool_does_not_declare(dry_run: str) -> None:
+def test_nothing_is_allowed_for_what_a_tool_does_not_declare(dry_run: str, made: Callable[..., ToolPort]) -> None:
     rules = ApprovalRule(then="allow", tool="shop.*", when=dry_run), ApprovalRule(then="deny")
     text, flag = {"type": "string"}, {"type": "boolean"}
     options = {"type": "object", "properties": {"to": text}}
     given: dict[str, Any] = {"id": "1", "dry_run": True, "options": {"to": "B", "dry_run": True}}
-    assert looked_at(operation("close", id=text, options=options), given, *rules) in {"ask", "deny"}
+    assert looked_at(made("close", id=text, options=options), given, *rules) in {"ask", "deny"}
     knows = {"type": "object", "properties": {"to": text, "dry_run": flag}}
-    assert looked_at(operation("move", id=text, options=knows, dry_run=flag), given, *rules) == "allow"
+    assert looked_at(made("move", id=text, options=knows, dry_run=flag), given, *rules) == "allow"
 
 
 @pytest.mark.parametrize(

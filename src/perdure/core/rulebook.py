@@ -38,7 +38,7 @@ class ApprovalRule(Frozen):
 
     Args:
         then: `allow` them, `deny` them, or `ask` a person.
-        tool: A tool's name, or a pattern (`*`, `?`, `[…]`) for several.
+        tool: A tool's name, or a pattern (`*`, `?`, `[…]`) for several. Those of a source bear its name: `orders.*`.
         effect: For tools of this effect class only.
         when: A condition over the arguments: `amount > 100`. Without one the rule is for every call.
         reason: What the model is told of a call that is denied, or a person of one that they are asked about.
