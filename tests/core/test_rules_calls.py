@@ -314,7 +314,7 @@ def test_a_call_that_its_worker_could_not_judge_does_not_begin_where_another_mig
     assert [flight.tool for flight in task.tools] == ["get_order"]
     task.finish(2)
     refund, label, _ = task.transcript[2:]
-    assert refund.startswith("error: Not begun: the worker that took this call in does not have the tool 'refund'")
+    assert refund.startswith("error: Not begun: the worker that took this call in has no tool 'refund'")
     assert label.startswith("error: Not begun: ")
     task.reply(call("refund", '{"amount":500}'))
     assert [flight.key for flight in task.tools] == ["t/2/0"]

@@ -247,7 +247,7 @@ async def test_a_worker_without_the_tool_lets_no_call_of_it_begin_elsewhere(benc
         task = app.task(await bench.start(before))
         assert await task.result() == "later"
         (missed,) = results_of(await bench.sound(task, app.store))
-    assert missed.result.text.startswith("Not begun: the worker that took this call in does not have the tool 'refund'")
+    assert missed.result.text.startswith("Not begun: the worker that took this call in has no tool 'refund'")
     having = bench.agent(*script, tools=[refunding(bench.outside)])
     async with bench.app(having) as app:
         task = app.task(task.id)

@@ -151,8 +151,8 @@ def _problem(draft: Draft, call: CallState, summary: events.CallSummary) -> str 
         return f"There is no tool {call.tool!r}. Tools: {names}."
     if summary.unknown:  # another worker may have it, and would begin what no rule has been asked about
         return (
-            f"Not begun: the worker that took this call in does not have the tool {call.tool!r}, so that nobody could "
-            "say whether it may run. Workers may be changing over: ask for it again if it is still needed."
+            f"Not begun: the worker that took this call in has no tool {call.tool!r}, so that nobody could say "
+            "whether it may run. Workers may be changing over: ask for it again if it is still needed."
         )
     if call.ruling is not None and call.ruling.then == "deny":
         return (
