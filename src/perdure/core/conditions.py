@@ -1,8 +1,8 @@
 """Conditions over the arguments of a call: `amount > 100 and currency not in ["EUR", "USD"]`.
 
-A small language with Python's own grammar and meaning, and with nothing in it that could do anything: comparisons,
-membership, `and`, `or`, `not`, constants, lists of constants, and names of arguments, which may be looked into with a
-constant (`order["total"]`). It is parsed once, when the agent is made, against a list of what is allowed; everything
+A small language with Python's own grammar, with its meaning wherever values of one kind are compared, and with nothing
+in it that could do anything: comparisons, membership, `and`, `or`, `not`, constants, lists of constants, and names of
+arguments, which may be looked into with a constant (`order["total"]`). It is parsed once, when the agent is made, against a list of what is allowed; everything
 else is refused there. It costs no more than its length, calls nothing, and has no arithmetic that could grow.
 
 What it comes to is in `truths.py`. A condition that cannot be told (an argument that is not there, a text compared
