@@ -2,8 +2,9 @@
 
 A small language with Python's own grammar, with its meaning wherever values of one kind are compared, and with nothing
 in it that could do anything: comparisons, membership, `and`, `or`, `not`, constants, lists of constants, and names of
-arguments, which may be looked into with a constant (`order["total"]`). It is parsed once, when the agent is made, against a list of what is allowed; everything
-else is refused there. It costs no more than its length, calls nothing, and has no arithmetic that could grow.
+arguments, which may be looked into with a constant (`order["total"]`). It is parsed once, when the agent is made,
+against a list of what is allowed; everything else is refused there. It costs no more than its length, calls nothing,
+and has no arithmetic that could grow.
 
 What it comes to is in `truths.py`. A condition that cannot be told (an argument that is not there, a text compared
 with a number) says so with `CannotTell`. What follows from that is not decided here, but it is never "as if it did not
