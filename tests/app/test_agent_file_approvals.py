@@ -59,7 +59,8 @@ async def test_a_rule_for_no_tool_is_found(folder: Folder) -> None:
     (found,) = [each for each in (await examine(loaded)).problems if "approvals" in each.place]
     assert (found.path, found.text) == (
         ("approvals", 0, "tool"),
-        "'refnud' is the name of no tool; correct it, or take the rule out",
+        "'refnud' is the name of no tool (get_order, refund); did you mean 'refund'? Else correct it, or take the rule "
+        "out",
     )
 
 

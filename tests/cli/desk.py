@@ -94,10 +94,10 @@ class Desk:
         return Finished(code, out.getvalue(), err.getvalue())
 
     @contextlib.contextmanager
-    def started(self, *words: str) -> Iterator["Started"]:
+    def started(self, *words: str, stdin: int = subprocess.PIPE) -> Iterator["Started"]:
         with (self.folder / "out").open("w") as out, (self.folder / "err").open("w") as err:
             process = subprocess.Popen(
-                [*COMMAND, *words], cwd=self.folder, env=self.environment, stdin=subprocess.PIPE, stdout=out, stderr=err
+                [*COMMAND, *words], cwd=self.folder, env=self.environment, stdin=stdin, stdout=out, stderr=err
             )
         started = Started(self, process)
         try:

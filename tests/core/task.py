@@ -56,6 +56,7 @@ def call(
     call_id: str = "c",
     manner: Manner | None = None,
     ruling: Ruling | None = None,
+    unknown: bool = False,
 ) -> events.CallSummary:
     """Return one call of a reply."""
     given = json.loads(arguments) if arguments.startswith("{") else {"text": arguments}
@@ -69,6 +70,7 @@ def call(
         question=question,
         manner=manner,
         ruling=ruling,
+        unknown=unknown,
     )
 
 

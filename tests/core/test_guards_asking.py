@@ -3,11 +3,13 @@
 import pytest
 
 from perdure.core import approvals, questions, rulebook
-from perdure.core.machine import approving, asking, calls, draft, helping, turn
+from perdure.core.machine import approving, asking, calls, doubts, draft, helping, turn
 from tests.core import test_asking as middle
 from tests.core import test_rulebook as rules
 from tests.core import test_rules_approvals as asked
+from tests.core import test_rules_calls as calls_of
 from tests.core import test_rules_questions as put
+from tests.core import test_visibility as seen
 from tests.core.test_guards import Guard, needed_by_its_test, needed_by_random_lives
 
 GUARDS = {
@@ -141,10 +143,40 @@ GUARDS = {
         "P4",
     ),
     "what cannot be told asks": Guard(
-        rulebook.Rulebook.ruling,
+        rulebook._first,
         "except CannotTell as error:",
         "except CannotTell as error:\n            continue",
         lambda: rules.test_a_condition_that_cannot_be_told_asks_whatever_its_rule_would_do("allow"),
+    ),
+    "a call that no rule was asked about does not begin": Guard(
+        turn._problem,
+        "summary.unknown",
+        "False",
+        calls_of.test_a_call_that_its_worker_could_not_judge_does_not_begin_where_another_might,
+    ),
+    "nothing is allowed for an argument that is not declared": Guard(
+        rulebook._Held.fits,
+        'self.rule.then != "allow"',
+        "True",
+        rules.test_no_call_is_allowed_by_an_argument_that_its_tool_does_not_declare,
+    ),
+    "what a tool reads is held to the rules too": Guard(
+        rulebook.Rulebook.ruling,
+        "if read is None or alike(read, arguments)",
+        "if True",
+        rules.test_of_what_is_written_and_what_is_read_the_stricter_ruling_counts,
+    ),
+    "what would not be seen is escaped": Guard(
+        doubts.shown_call,
+        "visible(safe_text(",
+        "str(safe_text(",
+        seen.test_what_asks_about_a_call_hides_nothing_of_it_before_it_runs_and_after,
+    ),
+    "a name of an argument is quoted": Guard(
+        doubts._shown_name,
+        "if _PLAIN_NAME.fullmatch(name)",
+        "if True",
+        seen.test_a_name_of_an_argument_forges_nothing,
     ),
 }
 

@@ -63,6 +63,68 @@ def test_a_rule_for_many_tools_is_not_for_those_without_its_arguments() -> None:
     assert [rule.then for rule in book.about("refund")] == ["deny", "ask"]
 
 
+MANY = (ToolSpec(name="pay_out"), ToolSpec(name="pay_bill"), ToolSpec(name="pay_any"))
+KNOWN = {"pay_out": ("amount",), "pay_bill": ("amount", "currency")}
+
+
+def test_a_rule_decides_as_far_as_its_tool_has_the_arguments() -> None:
+    deny = ApprovalRule(then="deny", tool="pay*", when="amount > 1000 or currency == 'BTC'")
+    both = ApprovalRule(then="ask", tool="pay*", when="amount > 10 and currency == 'BTC'")
+    book = Rulebook((deny, both), MANY, KNOWN)
+    assert decided(book, "pay_out", amount=5000) == "deny"
+    assert decided(book, "pay_out", amount=50) == "allow"
+    assert decided(book, "pay_bill", amount=50, currency="EUR") == "allow"
+    assert decided(book, "pay_bill", amount=50) == "ask"  # it has a currency, and nobody knows which
+    assert decided(book, "pay_out", currency="BTC", amount=50) == "deny"  # what is added can only hold back
+    assert [rule.then for rule in book.about("pay_out")] == ["deny"]
+    assert [rule.then for rule in book.about("pay_bill")] == ["deny", "ask"]
+
+
+def test_no_call_is_allowed_by_an_argument_that_its_tool_does_not_declare() -> None:
+    allow = ApprovalRule(then="allow", tool="pay*", when="dry_run == True or amount < 10")
+    book = Rulebook((allow, ApprovalRule(then="ask")), MANY, KNOWN)
+    assert decided(book, "pay_out", amount=5) == "allow"
+    assert decided(book, "pay_out", amount=500) == "ask"
+    smuggled = book.ruling("pay_out", {"amount": 500, "dry_run": True})
+    assert smuggled is not None
+    assert smuggled.rule == "ask *"
+    unsaid = book.ruling("pay_any", {"dry_run": True})
+    assert unsaid is not None
+    assert unsaid.then == "ask"
+    assert "the tool does not say which arguments it has" in unsaid.reason
+    alone = ApprovalRule(then="allow", tool="pay_any", when="dry_run == True")  # whoever names it knows it
+    assert decided(Rulebook((alone, ApprovalRule(then="ask")), MANY, KNOWN), "pay_any", dry_run=True) == "allow"
+
+
+def test_the_rules_about_a_tool_end_with_one_that_always_decides() -> None:
+    always = ApprovalRule(then="ask", tool="pay*", when="True or currency == 'BTC'")
+    never = ApprovalRule(then="deny", when="1 > 2")
+    foreign = ApprovalRule(then="allow", tool="pay*", when="currency != 'BTC'")
+    book = Rulebook((never, foreign, always, ApprovalRule(then="deny")), MANY, KNOWN)
+    assert book.about("pay_out") == (always,)
+    assert book.about("pay_bill") == (foreign, always)
+
+
+def test_of_what_is_written_and_what_is_read_the_stricter_ruling_counts() -> None:
+    deny = ApprovalRule(then="deny", tool="act", when="action == 'delete'")
+    allow = ApprovalRule(then="allow", tool="act", when="action == 'Read'")
+    book = Rulebook((deny, allow, ApprovalRule(then="ask")), (ToolSpec(name="act"),), {"act": ("action", "of")})
+    ruled = {
+        (written, read): getattr(book.ruling("act", {"action": written}, None, {"action": read}), "then", "allow")
+        for written in ("delete", "Read", "x")
+        for read in ("delete", "Read", "x")
+    }
+    assert {pair for pair, found in ruled.items() if found == "deny"} == {p for p in ruled if "delete" in p}
+    assert {pair for pair, found in ruled.items() if found == "allow"} == {("Read", "Read")}
+    assert book.looks_at_arguments("act")
+    assert not Rulebook((ApprovalRule(then="ask"),), TOOLS[:1]).looks_at_arguments("get_order")
+
+
+def decided(book: Rulebook, tool: str, **arguments: Any) -> str:
+    ruling = book.ruling(tool, arguments)
+    return "allow" if ruling is None else ruling.then
+
+
 @pytest.mark.parametrize("then", ["allow", "deny", "ask"])
 def test_a_condition_that_cannot_be_told_asks_whatever_its_rule_would_do(then: Any) -> None:
     rule = ApprovalRule(then=then, tool="refund", when="amount > 100 and region == 'EU'", expires_in_s=60)

@@ -190,7 +190,7 @@ def test_b22_a_late_word_that_says_no_call_does_not_approve_the_next_one() -> No
     with pytest.raises(InvalidInput, match=rf'do not say which call: say "approve {code}", or name one of t/2/0'):
         meant(task, "approve")
     assert meant(task, f"Approve {code}: fine") == "t/2/0"
-    with pytest.raises(InvalidInput, match="do not say which"):
+    with pytest.raises(InvalidInput, match="names no call that waits: it was answered, or it expired"):
         meant(task, f"approve {exact(REFUND)[:8]}")  # the one that expired
     with pytest.raises(InvalidInput, match="digest: is of another call"):
         task.answer(f"approve {exact(REFUND)[:8]}")

@@ -306,3 +306,23 @@ def test_what_a_model_or_an_error_wrote_is_safe_and_bounded_in_the_log() -> None
     task.apply(ModelFailed.model_validate(event))
     assert len(str(task.rows("model.failed")[0].data["message"])) == limits.PROBLEM_BYTES_MAX
     assert len(str(task.rows("run.ended")[0].data["message"])) == limits.PROBLEM_BYTES_MAX
+
+
+def test_a_call_that_its_worker_could_not_judge_does_not_begin_where_another_might() -> None:
+    """The task knows the tool, and so may the next worker: it would begin what no rule was asked about."""
+    task = calling(call("refund", '{"amount":500}', unknown=True), call("label", unknown=True), "get_order")
+    assert [flight.tool for flight in task.tools] == ["get_order"]
+    task.finish(2)
+    refund, label, _ = task.transcript[2:]
+    assert refund.startswith("error: Not begun: the worker that took this call in has no tool 'refund'")
+    assert label.startswith("error: Not begun: ")
+    task.reply(call("refund", '{"amount":500}'))
+    assert [flight.key for flight in task.tools] == ["t/2/0"]
+    nowhere = calling(call("none", unknown=True))
+    assert nowhere.transcript[2].startswith("error: There is no tool 'none'. Tools: get_order")
+
+
+def test_what_is_not_unknown_does_not_show() -> None:
+    """A reply that was recorded before there was such a thing comes out the same (P11)."""
+    assert "unknown" not in call("refund").model_dump()
+    assert call("refund", unknown=True).model_dump()["unknown"] is True

@@ -201,6 +201,8 @@ CASES: dict[str, Case] = {
         (
             "core/test_rules_approvals.py::test_b22_of_two_approvals_the_first_counts_and_the_second_is_refused",
             "temporal/test_approvals.py::test_two_people_approve_one_call_at_once_and_it_runs_once",
+            "temporal/test_late_words.py::test_b22_of_two_words_by_message_the_second_is_refused_and_the_first_again_is_known",
+            "cli/test_prompt.py::test_b22_a_line_typed_early_does_not_approve_the_next_call",
             "crash/test_asking.py::test_an_approved_call_runs_once_wherever_its_worker_dies",
         ),
         (ASKING,),

@@ -236,3 +236,25 @@ async def test_a_task_that_asks_in_every_turn_continues_as_new_and_leaves_no_tim
         started, canceled = EventType.EVENT_TYPE_TIMER_STARTED, EventType.EVENT_TYPE_TIMER_CANCELED
         assert kinds.count(started) == kinds.count(canceled)
     assert [result.result.text for result in results_of(stored)] == [f"this {n}" for n in range(8)]
+
+
+async def test_a_worker_without_the_tool_lets_no_call_of_it_begin_elsewhere(bench: Bench) -> None:
+    """Workers change over: what takes the reply in knows no rule of the tool, and what comes next has it."""
+    before = bench.agent(tools=[refunding(bench.outside)], after_answer="input_required")
+    script = call("refund", BIG), say("later"), call("refund", BIG), say("done")
+    lacking = bench.agent(*script, after_answer="input_required")
+    async with bench.app(lacking) as app:
+        task = app.task(await bench.start(before))
+        assert await task.result() == "later"
+        (missed,) = results_of(await bench.sound(task, app.store))
+    assert missed.result.text.startswith("Not begun: the worker that took this call in has no tool 'refund'")
+    having = bench.agent(*script, tools=[refunding(bench.outside)])
+    async with bench.app(having) as app:
+        task = app.task(task.id)
+        await task.send("now?")
+        asked = await event(task, "help.requested")
+        assert bench.outside.all() == []
+        await task.approve(asked.help_id)
+        assert await task.result() == "done"
+        await bench.sound(task, app.store)
+    assert bench.outside.count("refund A-1 150") == 1

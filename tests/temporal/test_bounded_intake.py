@@ -107,7 +107,7 @@ async def test_b22_a_word_that_does_not_say_which_call_approves_none_of_two(benc
         task = await app.send("go")
         asked = [(await event(task, "help.requested", count=number)).help_id for number in (1, 2)]
         word = item("m-1", "approve").model_copy(update={"answers": True})
-        with pytest.raises(InvalidInput, match="several things wait"):
+        with pytest.raises(InvalidInput, match="do not say which call"):
             await app.inboxes.send(task.id, word)
         await task.decline(asked[0], "no")
         await task.decline(asked[1], "no")

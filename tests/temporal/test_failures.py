@@ -330,5 +330,5 @@ async def test_a_worker_without_the_agents_tool_says_so(bench: Bench, tmp_path: 
     with_tool = bench.agent(call("act"), told, tools=[act])
     async with bench.app(agent) as app:
         task = app.task(await bench.start(with_tool))
-        assert "this worker has no tool 'act'" in await task.result()
+        assert "the worker that took this call in has no tool 'act'" in await task.result()
         await bench.sound(task, app.store)

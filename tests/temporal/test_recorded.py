@@ -14,6 +14,7 @@ They were recorded under Python 3.11 and go on under every later one (`perdure.t
     asked           with approvals, choices, a form, and questions that expire
 """
 
+import asyncio
 import os
 from typing import Any
 
@@ -57,6 +58,12 @@ async def test_a_row_that_says_more_than_it_said_then_is_seen(monkeypatch: pytes
     monkeypatch.setattr(doubts, "sender_of", always)
     with pytest.raises(Difference, match="arguments"):
         await replay(asked)
+
+
+async def test_a_history_in_which_nothing_was_decided_yet_replays_at_once() -> None:
+    (first, *_) = recorded.read("first")
+    async with asyncio.timeout(30):
+        await replay(WorkflowHistory(first.workflow_id, first.events[:1]))
 
 
 def _answers(history: WorkflowHistory) -> bool:

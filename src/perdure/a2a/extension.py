@@ -11,10 +11,16 @@ In what the server sends, the metadata of a task and of each update hold, under 
 
 The message of a status that waits for a person holds `questions` there, all that are open, the oldest first: each with
 its `helpId`, its `kind` (`question` or `approval`), its `text`, the `choices` or the JSON `schema` of its answer, and
-`expiresAtMs`. An approval names the `tool`, the `arguments` (with their values cut, and `argumentsCut` true, where
-they are too large to be shown) and the `callDigest` of the call that waits: who is to
-approve it sees it. It is answered by a text (`approve`, `decline: why`), or by a data part `{"approve": true}` with
-`reason`, `arguments` to run in place of the model's, and `digest`, by which nothing but that call is approved.
+`expiresAtMs`. An approval names the `tool`, the `arguments` (with their values cut, and `argumentsCut` true, where they
+are too large to be shown) and the `callDigest` of the call that waits: who is to approve it sees it. Numbers of a
+Struct are of double precision: a whole number beyond 2^53 - 1 is a string of its digits in `arguments`, and
+`argumentsJson` has the same arguments as JSON text, with every number as it will be run.
+
+It is answered by a text (`approve`, `decline: why`), or by an object `{"approve": true}` with `reason`, `arguments` to
+run in place of the model's, all of them, and `digest`, by which nothing but that call is approved. The object comes as
+a data part, or as a text part that is JSON: in `arguments` of a data part whole numbers beyond 2^53 - 1 are refused,
+since they may have been others before they were sent. A text or an object that names a call, and which no call that
+waits answers to, is refused: the first word counts, and a late one is no message to the agent.
 
 A chunk of a reply that is still being written has the kind `draft`, its `turn` and its `attempt`, and no number: it is
 no event, and nothing of it comes again (`drafting.py`).

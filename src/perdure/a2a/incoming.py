@@ -16,6 +16,7 @@ from google.protobuf.json_format import MessageToDict, Parse, ParseDict
 from pydantic import JsonValue
 
 from perdure.a2a.errors import invalid
+from perdure.a2a.exact import EXACT_MAX, doubtful
 from perdure.core import limits
 from perdure.core.content import DataPart, FilePart, Message, Part, TextPart
 from perdure.core.digests import canonical, safe_json, safe_text
@@ -80,6 +81,7 @@ async def _part(field: str, part: A2APart, room: int, store: Store) -> Part:
             return await _blob(field, text.encode(), part.media_type or TEXT, part.filename, store)
         case "data":
             data = safe_json(MessageToDict(part.data))
+            _refuse_falsified(field, data)
             encoded = _encoded(field, data)
             if len(encoded) < room:
                 return DataPart(data=data)
@@ -92,6 +94,18 @@ async def _part(field: str, part: A2APart, room: int, store: Store) -> Part:
             return FilePart(media_type=part.media_type or UNKNOWN, name=part.filename or None, url=part.url)
         case _:
             raise invalid(field, "has no content; give text, raw, url or data")
+
+
+def _refuse_falsified(field: str, data: JsonValue) -> None:
+    """Refuse an edit of a call that names another number than its sender meant: it would be run."""
+    if isinstance(data, dict) and isinstance(data.get("approve"), bool):
+        place = next(doubtful(data.get("arguments"), f"{field}.data.arguments"), None)
+        if place is not None:
+            raise invalid(
+                place,
+                f"is a whole number beyond {EXACT_MAX}, which a data part does not keep exactly; send the same object "
+                "as a text part that is JSON",
+            )
 
 
 def _encoded(field: str, data: JsonValue) -> bytes:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
+from perdure.a2a.exact import shown
 from perdure.core.log import LogEvent
 
 Shown = Mapping[int, tuple[str, bool]]
@@ -47,6 +48,7 @@ def _question(help_id: str, event: LogEvent, calls: Shown) -> dict[str, JsonValu
     found |= {name: data[field] for field, name in names.items() if field in data}
     if approves:
         arguments, cut = calls.get(int(str(data.get("index", 0))), (None, False))
-        found["arguments"] = json.loads(arguments) if arguments is not None else None
+        found["arguments"] = shown(json.loads(arguments)) if arguments is not None else None
+        found |= {"argumentsJson": arguments} if arguments is not None else {}
         found |= {"argumentsCut": True} if cut else {}
     return found

@@ -1,10 +1,13 @@
 """A model's calls as a worker looks at them: may they run, must a person be asked, or what do they ask themselves?
 
 What is found is recorded with the reply, so that no replay looks again (P11). A call that breaks its tool's schema is
-not held to the rules: it does not run in any case, and the model corrects it first.
+not held to the rules: it does not run in any case, and the model corrects it first. Of a tool that this worker does not
+have nothing is known, and that is said: its task may know it, and another worker have it.
 """
 
+import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
 
 from pydantic import JsonValue
 
@@ -15,7 +18,17 @@ from perdure.core.errors import ConfigurationError, InvalidInput
 from perdure.core.ports import ToolPort, ToolSchema
 from perdure.core.questions import Examined
 from perdure.core.rulebook import ApprovalRule, Rulebook
+from perdure.core.tool_calls import Reads
+from perdure.core.tool_rules import is_offered, is_pattern
 from perdure.tools import manner_of, question_of
+
+_EVERY: Final = "*"
+"""Fits whatever tools there are, and is never a slip of the pen."""
+
+_NAMED_MAX: Final = 50
+"""Names that an error lists; a longer list is not read."""
+
+_MEND: Final = "correct it, or take the rule out"
 
 
 class Examiner:
@@ -33,22 +46,27 @@ class Examiner:
     ) -> None:
         self._tools = tools
         self._rules = rules
+        self._readers = {
+            name: tool for name, tool in tools.items() if isinstance(tool, Reads) and rules.looks_at_arguments(name)
+        }
         self._asks = asks
         self._asks_expire_in_s = asks_expire_in_s
 
     def __call__(self, call: ToolCall) -> Examined:
-        """Return what is found of a call; an unknown tool is the workflow's to answer."""
+        """Return what is found of a call; one of an unknown tool is the workflow's to answer."""
         if call.arguments is None:
             return Examined(problem=f"The arguments are not a JSON object: {call.malformed}")
         if call.tool == ASK_PARTICIPANT and self._asks:
             return self._question(call.arguments)
         tool = self._tools.get(call.tool)
         if tool is None:
-            return Examined()
+            return Examined(unknown=True)
         problem = tool.problem(call.arguments)
         if problem is not None:
             return Examined(problem=problem)
-        return Examined(ruling=self._rules.ruling(call.tool, call.arguments, defaults_of(tool.schema)))
+        reader = self._readers.get(call.tool)
+        read = None if reader is None else reader.as_read(call.arguments)
+        return Examined(ruling=self._rules.ruling(call.tool, call.arguments, defaults_of(tool.schema), read))
 
     def _question(self, arguments: dict[str, JsonValue]) -> Examined:
         try:
@@ -72,15 +90,37 @@ def rules_of(approvals: Sequence[ApprovalRule], tools: Collection[ToolPort] | It
 def refuse_idle_rules(approvals: Sequence[ApprovalRule], names: Collection[str]) -> None:
     """Raise `ConfigurationError` for a rule that names a tool which is not there: what it holds back would run.
 
-    A pattern may fit nothing; a name is a mistyped one, or its source has renamed the tool.
+    It is mistyped, lacks the name of its source (`orders.delete_*`), or the source has renamed the tool. A pattern that
+    would only allow may fit nothing: without it less begins, not more.
     """
     for place, rule in enumerate(approvals):
-        if not any(sign in rule.tool for sign in "*?[") and rule.tool not in names:
-            raise ConfigurationError(
-                f"Agent.approvals[{place}].tool",
-                f"{rule.tool!r} is the name of no tool ({', '.join(sorted(names)) or 'there are none'}); correct it, "
-                "or take the rule out",
-            )
+        harmless = rule.then == "allow" and is_pattern(rule.tool)
+        problem = "" if harmless else idle_problem(rule, names)
+        if problem:
+            raise ConfigurationError(f"Agent.approvals[{place}].tool", problem)
+
+
+def idle_problem(rule: ApprovalRule, names: Collection[str]) -> str:
+    """Return what is wrong with a rule whose name or pattern fits none of these tools; empty where one does."""
+    if rule.tool == _EVERY or any(is_offered(name, (rule.tool,)) for name in names):
+        return ""
+    what = "fits no tool" if is_pattern(rule.tool) else "is the name of no tool"
+    there = ", ".join(sorted(names)[:_NAMED_MAX]) or "there are none"
+    there += ", …" if len(names) > _NAMED_MAX else ""
+    meant = _meant(rule.tool, names)
+    return f"{rule.tool!r} {what} ({there}); {f'did you mean {meant!r}? Else ' if meant else ''}{_MEND}"
+
+
+def _meant(given: str, names: Collection[str]) -> str:
+    """Return the name or pattern that was likely meant, or nothing: one without its source, or with other letters."""
+    sources = {name.partition(".")[0] for name in names if is_offered(name, (f"*.{given}",))}
+    if sources:
+        return f"{sources.pop()}.{given}" if len(sources) == 1 else f"*.{given}"
+    small = {name for name in names if is_offered(name.lower(), (given.lower(),))}
+    if small and is_pattern(given):
+        return given.lower() if any(is_offered(name, (given.lower(),)) for name in small) else ""
+    near = difflib.get_close_matches(given, sorted(names), n=1)
+    return min(small) if small else "".join(near)
 
 
 def refuse_expiry(field: str, expires_in_s: float | None) -> None:

@@ -12,12 +12,12 @@ from typing import Any, Literal
 
 from perdure.app.agent import Agent, name_of_model, opened_model
 from perdure.app.agent_file.lines import Path
-from perdure.app.call_examining import rules_of
+from perdure.app.call_examining import idle_problem, rules_of
 from perdure.core.errors import ConfigurationError, PerdureError
 from perdure.core.ports import ToolPort
 from perdure.core.rulebook import ApprovalRule
 from perdure.core.sources import ToolSource
-from perdure.core.tool_rules import ToolRules, is_offered, rules_for
+from perdure.core.tool_rules import ToolRules, rules_for
 
 EffectFrom = Literal["declared", "rule", "hint", "default"]
 """Who says a tool's effect class: its function, the operator's rules, what its source claims, or nobody."""
@@ -108,8 +108,8 @@ def _ruled(
         return tuple(tools)
     ruled = tuple(replace(each, approvals=book.about(each.tool.spec.name)) for each in tools)
     for place, rule in enumerate(agent.approvals):
-        if whole and not any(is_offered(each.tool.spec.name, (rule.tool,)) for each in tools):
-            text = f"{rule.tool!r} is the name of no tool; correct it, or take the rule out"
+        text = idle_problem(rule, [each.tool.spec.name for each in tools]) if whole else ""
+        if text:
             problems.append(Found(f"Agent.approvals[{place}].tool", text, ("approvals", place, "tool")))
         elif whole and not any(rule in each.approvals for each in ruled):
             text = "decides about no call: its tools lack the arguments or the effect, or an earlier rule decides"

@@ -1,7 +1,9 @@
 """Following a task until it rests: its events are shown, its questions are put to whoever sits at the terminal."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Protocol
 
 from perdure.app.events import TaskEvent
@@ -9,8 +11,10 @@ from perdure.app.task import Task
 from perdure.cli.output import Outcome, Output, note
 from perdure.cli.questions import Question, answer_to
 from perdure.cli.terminal_lines import TerminalLines
+from perdure.cli.timeline import one_line
 from perdure.core.content import ModelEntry
 from perdure.core.errors import InvalidInput, Unavailable
+from perdure.core.questions import read
 from perdure.core.state import TERMINAL
 
 ANSWER_TRIES_MAX = 8
@@ -76,6 +80,10 @@ class Answering(Protocol):
         """Return when the question was answered; raises `NobodyAnswers`."""
         ...
 
+    def closed(self, event: TaskEvent) -> None:
+        """Hear by which event a question was closed, whoever closed it."""
+        ...
+
 
 async def follow(task: Task, output: Output, answering: Answering, past: int = 0) -> Outcome:
     """Show the task's events from the first on until it rests, and return how it ended.
@@ -103,7 +111,7 @@ async def follow(task: Task, output: Output, answering: Answering, past: int = 0
             coming = asyncio.create_task(_next(events))
             output.event(event)
             standing.take(event)
-            await _drop_closed(asking, standing)
+            await _drop_closed(asking, standing, answering, event)
             if not (standing.rests or standing.questions) or (await task.row()).last_number > event.number:
                 continue
             if standing.rests and event.number > past:
@@ -122,13 +130,17 @@ async def _next(events: AsyncIterator[TaskEvent]) -> TaskEvent | None:
     return await anext(events, None)
 
 
-async def _drop_closed(asking: dict[str, asyncio.Task[None]], standing: Standing) -> None:
-    """Stop asking what was answered elsewhere, or was closed."""
+async def _drop_closed(
+    asking: dict[str, asyncio.Task[None]], standing: Standing, answering: Answering, event: TaskEvent
+) -> None:
+    """Stop asking what was answered elsewhere, or was closed; whoever asked hears of it."""
     for help_id in [help_id for help_id in asking if help_id not in standing.questions]:
         question = asking.pop(help_id)
         if not question.done():
             question.cancel()
             await asyncio.wait({question})
+    if event.kind in {"help.answered", "help.closed"}:
+        answering.closed(event)
 
 
 class TerminalAnswering:
@@ -138,10 +150,14 @@ class TerminalAnswering:
         self._task = task
         self._by = by
         self._lines = TerminalLines()
+        self._sent: dict[str, _Sent] = {}
+        """Answers on which there is no word yet; the log has the last one on each."""
 
     async def __call__(self, question: Question) -> None:
         """Put one question, already shown as an event; ask again until the task takes the answer."""
         how = f"Your answer: {question.how} (Ctrl-D: later)" if question.how else "Your answer (Ctrl-D: later):"
+        if self._lines.drop_early():
+            note("what was typed before the question below was shown does not answer it")
         while True:
             if self._lines.interactive:
                 note(f"\n{question.text}\n{how}")
@@ -151,23 +167,63 @@ class TerminalAnswering:
             if not line.strip():
                 continue
             try:
-                await self._send(question.help_id, answer_to(question, line.strip()))
+                await self._send(question, answer_to(question, line.strip()))
             except InvalidInput as error:
                 note(str(error))
                 continue
             return
 
-    async def _send(self, help_id: str, text: str) -> None:
+    def closed(self, event: TaskEvent) -> None:
+        """Say what became of an answer on which there was no word: the first one counts, and it may be another's."""
+        sent = self._sent.pop(event.help_id, None)
+        if sent is None:
+            return
+        taken, told = what_became(sent.question, sent.text, self._by, event)
+        if sent.lost or not taken:
+            note(told)
+
+    async def _send(self, question: Question, text: str) -> None:
+        sent = self._sent[question.help_id] = _Sent(question, text)
         for tried in range(1, ANSWER_TRIES_MAX + 1):
             try:
-                await self._task.answer(help_id, text, by=self._by)
+                await self._task.answer(question.help_id, text, by=self._by)
             except Unavailable as error:
                 if tried == ANSWER_TRIES_MAX:
                     raise
+                sent.lost = True
                 note(f"{error}; the answer is sent again")
             except InvalidInput as error:
-                if tried > 1 and error.field == "help_id":
-                    return  # an earlier try had been taken after all
+                if error.field == "help_id" and sent.lost:
+                    note("the question is not open any more; whether by this answer, the log is about to tell")
+                    return
+                self._sent.pop(question.help_id, None)
                 raise
             else:
+                self._sent.pop(question.help_id, None)
                 return
+
+
+@dataclass
+class _Sent:
+    """An answer on its way; `lost` once a try of it got no word."""
+
+    question: Question
+    text: str
+    lost: bool = False
+
+
+def what_became(question: Question, given: str, by: str, event: TaskEvent) -> tuple[bool, str]:
+    """Return whether the answer that closed a question is the one that `by` had given, and say so, or what else did."""
+    name = f"your answer to {question.help_id}"
+    if event.kind == "help.closed":
+        return False, f"{name} was not taken: {event.data.get('reason') or 'its run ended'}"
+    who, said = str(event.data.get("by", "")), str(event.data.get("text", ""))
+    if who == by and said in {given, _as_recorded(question, given)}:
+        return True, f"{name} was taken"
+    return False, f"{name} was not taken: {who or 'somebody'} had answered {one_line(said, 200)!r}"
+
+
+def _as_recorded(question: Question, given: str) -> str:
+    with contextlib.suppress(InvalidInput):
+        return read(given, question.choices, None if question.form is None else dict(question.form))
+    return given

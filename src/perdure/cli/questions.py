@@ -22,13 +22,14 @@ EDIT = frozenset({"e", "edit"})
 
 @dataclass(frozen=True)
 class Question:
-    """An open help request. An approval's `digest` names the call that waits."""
+    """An open help request. An approval's `digest` names the call that waits; `untold`: its server says no kinds."""
 
     help_id: str
     text: str
     choices: tuple[str, ...] = ()
     form: Mapping[str, JsonValue] | None = None
     digest: str = ""
+    untold: bool = False
 
     @classmethod
     def of(cls, data: Mapping[str, JsonValue], text: str = "") -> "Question":

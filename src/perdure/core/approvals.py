@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from pydantic import JsonValue
 
-from perdure.core import asking_limits, limits
+from perdure.core import asking_limits, limits, visibility
 from perdure.core.content import Frozen
 from perdure.core.digests import canonical, cut_text, digest, read_json, safe_text
 from perdure.core.effects import request_digest
@@ -29,8 +29,9 @@ CODE_DIGITS: Final = 8
 
 _WORD: Final = re.compile(f"({APPROVE}|{DECLINE})(?: ([0-9a-f]{{{CODE_DIGITS},64}}))?")
 
-_UNSEEN: Final = re.compile("[\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
-"""Characters without a width, and those that reorder a line: whoever approves a call must see what stands there."""
+
+visible: Final = visibility.visible
+"""Whoever approves a call must see what stands there."""
 
 
 class Ruling(Frozen):
@@ -86,11 +87,6 @@ def edited_note(approval: Approval | None) -> str:
         )
         + ".\n"
     )
-
-
-def visible(shown: str) -> str:
-    """Write what would not be seen, or would turn the order of what is seen around, as its escape."""
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", shown)
 
 
 def bounded_reason(text: str) -> str:

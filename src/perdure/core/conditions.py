@@ -1,35 +1,23 @@
 """Conditions over the arguments of a call: `amount > 100 and currency not in ["EUR", "USD"]`.
 
-A small language with Python's own grammar and meaning, and with nothing in it that could do anything: comparisons,
-membership, `and`, `or`, `not`, constants, lists of constants, and names of arguments, which may be looked into with a
-constant (`order["total"]`). It is parsed once, when the agent is made, against a list of what is allowed; everything
-else is refused there. It costs no more than its length, calls nothing, and has no arithmetic that could grow.
+A small language with Python's own grammar, with its meaning wherever values of one kind are compared, and with nothing
+in it that could do anything: comparisons, membership, `and`, `or`, `not`, constants, lists of constants, and names of
+arguments, which may be looked into with a constant (`order["total"]`). It is parsed once, when the agent is made,
+against a list of what is allowed; everything else is refused there. It costs no more than its length, calls nothing,
+and has no arithmetic that could grow.
 
-A condition that cannot be evaluated (an argument that is not there, a text compared with a number) says so with
-`CannotTell`. What follows from that is not decided here, but it is never "as if it did not hold".
+What it comes to is in `truths.py`. A condition that cannot be told (an argument that is not there, a text compared
+with a number) says so with `CannotTell`. What follows from that is not decided here, but it is never "as if it did not
+hold".
 """
 
 import ast
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final
-
-from pydantic import JsonValue
+from collections.abc import Collection, Mapping
+from typing import Final
 
 from perdure.core import asking_limits
 from perdure.core.errors import ConfigurationError, PerdureError
-
-_COMPARED: Final[dict[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
-    ast.Eq: lambda a, b: bool(a == b),
-    ast.NotEq: lambda a, b: bool(a != b),
-    ast.Lt: lambda a, b: bool(a < b),
-    ast.LtE: lambda a, b: bool(a <= b),
-    ast.Gt: lambda a, b: bool(a > b),
-    ast.GtE: lambda a, b: bool(a >= b),
-    ast.In: lambda a, b: a in b,
-    ast.NotIn: lambda a, b: a not in b,
-    ast.Is: lambda a, b: a is b,
-    ast.IsNot: lambda a, b: a is not b,
-}
+from perdure.core.truths import FOREIGN, UNTOLD, Open, Outcomes, truth, value_of
 
 _LEAVES: Final = (ast.Name, ast.Constant)
 _IDENTITY: Final = (ast.Is, ast.IsNot)
@@ -75,12 +63,39 @@ class Condition:
         for name in sorted(self.names - set(known)):
             raise self._refused(f"{name!r} is no argument of it; its arguments: {', '.join(sorted(known)) or 'none'}")
 
-    def holds(self, arguments: Mapping[str, JsonValue]) -> bool:
-        """Return whether it holds; raises `CannotTell` where that cannot be said."""
+    def holds(self, arguments: Mapping[str, object], foreign: Collection[str] = ()) -> bool:
+        """Return whether it holds.
+
+        Args:
+            arguments: Those of the call.
+            foreign: Names that are none of the tool's arguments. What cannot be told but for them does not hold: the
+                condition is not about this call.
+
+        Raises:
+            CannotTell: That cannot be said.
+        """
+        found = self._truth(arguments, foreign)
+        if isinstance(found, bool):
+            return found
+        if True in found.may:
+            raise CannotTell(f"{self.text!r} cannot be told: {found.why}")
+        return False
+
+    def outcomes(self, foreign: Collection[str] = ()) -> Outcomes:
+        """Return what it may come to, whatever the arguments are: True, False, or None for "not about the call"."""
+        found = self._truth({}, foreign)
+        return frozenset({found}) if isinstance(found, bool) else found.may
+
+    def _truth(self, arguments: Mapping[str, object], foreign: Collection[str]) -> bool | Open:
+        def look(name: str) -> object:
+            if name in foreign:
+                return Open(FOREIGN, f"the tool has no argument {name!r}")
+            return arguments[name] if name in arguments else Open(UNTOLD, f"there is no argument {name!r}")
+
         try:
-            return bool(_value(self._tree, arguments))
-        except (TypeError, LookupError, ValueError, RecursionError) as error:
-            raise CannotTell(f"{self.text!r} cannot be told: {type(error).__name__}: {error}") from error
+            return truth(value_of(self._tree, look))
+        except RecursionError:
+            return Open(UNTOLD, "the arguments are nested too deep")
 
     def _check(self, node: ast.AST) -> None:
         """Refuse what is not allowed, here and beneath."""
@@ -130,35 +145,3 @@ def _is_negative(node: ast.AST) -> bool:
             return type(value) in {int, float}
         case _:
             return False
-
-
-def _value(node: ast.AST, arguments: Mapping[str, JsonValue]) -> Any:
-    match node:
-        case ast.Constant(value=value):
-            return value
-        case ast.Name(id=name):
-            if name not in arguments:
-                raise LookupError(f"there is no argument {name!r}")
-            return arguments[name]
-        case ast.Subscript(value=value, slice=ast.Constant(value=key)):
-            return _value(value, arguments)[key]
-        case ast.UnaryOp(op=op, operand=operand):
-            value = _value(operand, arguments)
-            return not value if isinstance(op, ast.Not) else -value
-        case ast.BoolOp(op=op, values=values):
-            each_holds = (_value(each, arguments) for each in values)
-            return all(each_holds) if isinstance(op, ast.And) else any(each_holds)
-        case ast.List(elts=elements) | ast.Tuple(elts=elements) | ast.Set(elts=elements):
-            return [_value(each, arguments) for each in elements]
-        case ast.Compare(left=left, ops=ops, comparators=comparators):
-            return _compared(_value(left, arguments), ops, [_value(each, arguments) for each in comparators])
-        case _:
-            raise ValueError(f"{type(node).__name__} was not checked")
-
-
-def _compared(left: Any, ops: list[ast.cmpop], rights: list[Any]) -> bool:
-    for op, right in zip(ops, rights, strict=True):
-        if not _COMPARED[type(op)](left, right):
-            return False
-        left = right
-    return True

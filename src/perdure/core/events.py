@@ -85,7 +85,8 @@ class CallSummary(Frozen):
 
     `arguments_json` repeats small arguments for readers of the log, and those of a call that waits for approval in any
     case, with its values cut where they are too large (`arguments_cut`); `question` is what `ask_participant` asks,
-    `manner` how. `ruling` is what the rules came to for a call that may not simply begin.
+    `manner` how. `ruling` is what the rules came to for a call that may not simply begin; `unknown`: the worker lacks
+    its tool, and held it to none.
     """
 
     call_id: str
@@ -97,6 +98,7 @@ class CallSummary(Frozen):
     question: str | None = None
     manner: Manner | None = None
     ruling: Ruling | None = None
+    unknown: bool = Field(default=False, exclude_if=lambda given: not given)
 
 
 class ModelReplied(Event):

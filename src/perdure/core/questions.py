@@ -33,13 +33,15 @@ class Examined(Frozen):
     """What a worker finds when it looks at a call of a reply.
 
     `problem` is why it must not run, `question` what it asks a person and `manner` how. `ruling` is what the rules came
-    to for a call that may not simply begin.
+    to for a call that may not simply begin. `unknown`: it is of a tool that this worker does not have, and nobody held
+    it to any rules.
     """
 
     problem: str | None = None
     question: str | None = None
     manner: Manner | None = None
     ruling: Ruling | None = None
+    unknown: bool = False
 
 
 def read(text: str, choices: tuple[str, ...], form: dict[str, JsonValue] | None) -> str:

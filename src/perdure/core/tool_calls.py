@@ -16,6 +16,18 @@ from perdure.core.ports import Call, Execution
 
 
 @runtime_checkable
+class Reads(Protocol):
+    """A tool that may take its arguments for something else than was written: "DELETE " for "delete"."""
+
+    def as_read(self, arguments: dict[str, JsonValue]) -> dict[str, object]:
+        """Return the arguments as the tool takes them, in values of JSON; an `object()` for what has no such value.
+
+        What was left out stays out, and so does what the tool does not declare: it may well ignore that.
+        """
+        ...
+
+
+@runtime_checkable
 class Resumes(Protocol):
     """A tool that may ask."""
 

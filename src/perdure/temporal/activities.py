@@ -286,6 +286,7 @@ def _summarised(call: ToolCall, found: Examined) -> CallSummary:
         question=found.question,
         manner=found.manner,
         ruling=found.ruling,
+        unknown=found.unknown,
     )
 
 

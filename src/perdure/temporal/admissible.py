@@ -6,7 +6,7 @@ from perdure.core import limits
 from perdure.core.content import DataPart, Message, TextPart, UserEntry
 from perdure.core.digests import body_of, canonical, digest, safe_text
 from perdure.core.errors import InvalidInput, PerdureError
-from perdure.core.machine import meant_by, not_open
+from perdure.core.machine import meant_by, not_open, refuse_late_word
 from perdure.core.state import HelpRequest, TaskState
 from perdure.temporal.contracts import InboxItem
 
@@ -39,13 +39,16 @@ def question_for(state: TaskState, item: InboxItem) -> HelpRequest | None:
     """Return the open question that a message answers; None for one that answers none.
 
     Questions of a run that winds down close with it, answered or not: what comes meanwhile is a message of its own, or
-    it would be lost with them.
+    it would be lost with them. A decision about a call that does not wait (any more) is none: it is refused.
     """
     open_now = () if state.run is not None and state.run.ending is not None else state.help
-    if not item.answers or (not open_now and item.help_id is None):
+    if not item.answers:
         return None
     if item.help_id is None:
-        return meant_by(state, open_now, words_of(item.message))
+        if open_now:
+            return meant_by(state, open_now, words_of(item.message))
+        refuse_late_word(state, open_now, _joined(item.message))
+        return None
     for request in open_now:
         if item.help_id == request.help_id:
             return request
@@ -54,6 +57,13 @@ def question_for(state: TaskState, item: InboxItem) -> HelpRequest | None:
 
 def words_of(message: Message) -> str:
     """Return a message as the words of an answer; raises `InvalidInput` for one that holds what is no words."""
+    if not all(isinstance(part, TextPart | DataPart) for part in message.parts):
+        raise InvalidInput("parts", "a question is answered in words; send files in a message after it")
+    return _joined(message)
+
+
+def _joined(message: Message) -> str:
+    """Return the words of a message, without its files."""
     words: list[str] = []
     for part in message.parts:
         match part:
@@ -61,6 +71,4 @@ def words_of(message: Message) -> str:
                 words.append(text)
             case DataPart(data=data):
                 words.append(canonical(data).decode())
-            case _:
-                raise InvalidInput("parts", "a question is answered in words; send files in a message after it")
     return safe_text("\n".join(words))

@@ -85,7 +85,8 @@ class InboxItem(Frozen):
     """One message and the lane that its sender asked for.
 
     With `answers` it answers the open question `help_id` (without one: the oldest), and is an ordinary message where
-    none is open. The task decides, in the step in which it takes the message in. `by` is who sent it.
+    none is open, unless it decides about a call that does not wait any more: that is refused. The task decides, in the
+    step in which it takes the message in. `by` is who sent it.
     """
 
     message: Message

@@ -85,6 +85,10 @@ class FunctionTool(Generic[P, R]):
         """Return why these arguments break the schema, in words that help a model to correct them, or None."""
         return self._signature.problem(arguments)
 
+    def as_read(self, arguments: dict[str, JsonValue]) -> dict[str, object]:
+        """Return the arguments as the function will get them, in values of JSON: what rules are for."""
+        return self._signature.as_read(arguments)
+
     async def invoke(self, arguments: dict[str, JsonValue], call: ports.Call) -> JsonValue | Artifact:
         """Call the function once and return its result as JSON; a value without a JSON form becomes a text.
 

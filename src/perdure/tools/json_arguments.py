@@ -24,6 +24,7 @@ from referencing.jsonschema import DRAFT202012, specification_with
 from perdure.core import limits
 from perdure.core.digests import cut_text, safe_text
 from perdure.core.errors import ConfigurationError
+from perdure.tools.declared import declared
 
 _SHOWN_CHARS_MAX: Final = 80
 _REASONS_MAX: Final = 8
@@ -63,6 +64,7 @@ class JsonArguments:
                 ) from error
         # Its own registry: the library's default one would fetch what a reference names.
         self._validator = _bounded(cast(Any, kind))(_of_one_dialect(schema), registry=Registry())
+        self._schema = schema
         properties = schema.get("properties")
         self._names = tuple(properties) if isinstance(properties, dict) else ()
 
@@ -84,6 +86,10 @@ class JsonArguments:
         told = "; ".join(reasons[:_REASONS_MAX])
         text = f"Not begun: the arguments of {self._tool} do not fit. {told}. Its parameters: {named}."
         return cut_text(safe_text(text), limits.PROBLEM_BYTES_MAX, " [cut]")
+
+    def declared(self, arguments: dict[str, JsonValue]) -> dict[str, object]:
+        """Return the arguments without what the schema does not name, at the top and within."""
+        return dict(declared(arguments, self._schema))
 
     def _reasons(self, error: ValidationError) -> Iterator[str]:
         where = ".".join(str(step) for step in error.absolute_path)

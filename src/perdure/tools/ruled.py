@@ -6,6 +6,7 @@ from perdure.core.agent import ToolSpec
 from perdure.core.artifacts import Returned
 from perdure.core.errors import ConfigurationError
 from perdure.core.ports import Call, Check, ToolPort, ToolSchema
+from perdure.core.tool_calls import Reads
 from perdure.core.tool_rules import ToolRules, checked_spec, settling_s
 
 
@@ -46,6 +47,10 @@ class RuledTool:
     def problem(self, arguments: dict[str, JsonValue]) -> str | None:
         """Return why these arguments break the schema, or None."""
         return self._tool.problem(arguments)
+
+    def as_read(self, arguments: dict[str, JsonValue]) -> dict[str, object]:
+        """Return the arguments as the tool will get them; see `Reads`."""
+        return self._tool.as_read(arguments) if isinstance(self._tool, Reads) else dict(arguments)
 
     async def invoke(self, arguments: dict[str, JsonValue], call: Call) -> Returned:
         """Call it once; see `ToolPort.invoke`."""

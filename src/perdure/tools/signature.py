@@ -24,6 +24,7 @@ from perdure.core.digests import cut_text, safe_json
 from perdure.core.errors import ConfigurationError
 from perdure.tools.call import Call, is_call
 from perdure.tools.documentation import parameter_texts
+from perdure.tools.meanings import UNTOLD, meaning
 
 NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """What every provider takes as the name of a tool or a parameter."""
@@ -90,6 +91,14 @@ class Signature:
     def read(self, arguments: dict[str, JsonValue], call: Call) -> dict[str, object]:
         """Return the function's keyword arguments; raises pydantic's `ValidationError`."""
         return {**self._read(arguments), **dict.fromkeys(self._call_parameters, call)}
+
+    def as_read(self, arguments: dict[str, JsonValue]) -> dict[str, object]:
+        """Return the arguments as the function will get them, in values of JSON (`meanings.py`)."""
+        try:
+            read = self._read(arguments)
+        except ValidationError:  # a validator that does not always say the same
+            return dict.fromkeys(arguments, UNTOLD)
+        return {name: meaning(value) for name, value in read.items()}
 
     def _read(self, arguments: dict[str, JsonValue]) -> dict[str, object]:
         return self._adapter.validate_json(json.dumps(_plain(safe_json(arguments))), strict=True)

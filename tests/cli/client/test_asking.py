@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cli.client.visitor import House, Visitor
+from tests.cli.client.visitor import House, Plain, Visitor
 
 pytestmark = pytest.mark.slow
 
@@ -52,3 +52,25 @@ def test_a_form_is_answered_by_its_fields(house: House, visitor: Visitor) -> Non
     asks = visitor.run("send", "form")
     done = visitor.run("answer", asks.task_id, "--data", '{"size": "M", "count": 1}')
     assert (done.code, done.out.splitlines()[-1]) == (0, 'answer: {"count":1,"size":"M"}')
+
+
+def test_a_decision_about_a_call_is_no_answer_to_a_question(house: House, visitor: Visitor) -> None:
+    house.open()
+    asks = visitor.run("send", "ask")
+    assert asks.code == 1
+    for words in (("--approve",), ("--decline", "fraud"), ("--edit", '{"amount": 5}')):
+        refused = visitor.run("answer", asks.task_id, *words)
+        assert (refused.code, refused.out) == (2, "")
+        assert f"error: {words[0]}: is for a call that waits, and {asks.task_id}/1/0 is a question: 'Refund or" in (
+            refused.err
+        )
+    assert visitor.run("answer", asks.task_id, "approve").out.splitlines()[-1] == "answer: approve"
+    asks = visitor.run("send", "pay")
+    assert visitor.run("answer", asks.task_id, "approve").out.splitlines()[-1] == "answer: paid 150"
+
+
+def test_where_a_server_does_not_say_what_it_asks_a_decision_is_given(plain: Plain, guest: Visitor) -> None:
+    plain.open()
+    task_id = guest.run("send", "ask").err.split()[1]
+    given = guest.run("answer", task_id, "--approve")
+    assert (given.code, given.out.splitlines()[-1]) == (0, 'you said: {"approve":true}')

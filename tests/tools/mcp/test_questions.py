@@ -75,11 +75,57 @@ def test_words_become_what_a_field_is(properties: dict[str, Any], said: str, con
     assert told.state == "s"
 
 
-@pytest.mark.parametrize("said", ["decline", "Cancel."])
-def test_a_person_may_refuse(said: str) -> None:
-    told = answered("shop.tool", put(form(TEXT)).kept, said)
+@pytest.mark.parametrize("said", ["decline", "Decline.", "/decline"])
+@pytest.mark.parametrize("properties", [TEXT, SURE, SIZE, MANY, TEXT | NUMBER, {}])
+def test_a_person_may_refuse(properties: dict[str, Any], said: str) -> None:
+    told = answered("shop.tool", put(form(properties)).kept, said)
     assert isinstance(told, Answers)
-    assert told.responses == {"q0": ElicitResult(action="decline" if said == "decline" else "cancel")}
+    assert told.responses == {"q0": ElicitResult(action="decline")}
+
+
+WHAT = {"what": {"type": "string", "enum": ["ship", "cancel", "decline"]}}
+TITLED = {"what": {"type": "string", "oneOf": [{"const": "cancel", "title": "Cancel it"}, {"const": "ship"}]}}
+SEVERAL = {"what": {"type": "array", "items": {"type": "string", "enum": ["cancel", "decline"]}}}
+
+
+@pytest.mark.parametrize(
+    ("properties", "said", "content"),
+    [
+        (WHAT, "cancel", {"what": "cancel"}),
+        (WHAT, "Cancel.", {"what": "cancel"}),
+        (WHAT, "decline", {"what": "decline"}),
+        (TITLED, "cancel", {"what": "cancel"}),
+        (SEVERAL, "decline", {"what": ["decline"]}),
+        (SEVERAL, "cancel, decline", {"what": ["cancel", "decline"]}),
+        (TEXT, '"Cancel."', {"reason": "Cancel."}),
+        (TEXT, '"decline"', {"reason": "decline"}),
+        (TEXT, "cancel the order", {"reason": "cancel the order"}),
+        ({"n": {"type": "integer", "enum": [1, 2]}}, "2", {"n": 2}),
+    ],
+)
+def test_a_value_that_is_offered_is_delivered_whatever_word_it_is(
+    properties: dict[str, Any], said: str, content: dict[str, Any]
+) -> None:
+    told = answered("shop.tool", put(form(properties)).kept, said)
+    assert isinstance(told, Answers)
+    assert told.responses == {"q0": ElicitResult(action="accept", content=content)}
+
+
+@pytest.mark.parametrize("properties", [WHAT, SEVERAL])
+def test_who_refuses_where_decline_is_a_value_says_it_in_another_word(properties: dict[str, Any]) -> None:
+    asks = put(form(properties))
+    assert asks.question.endswith('; or "/decline".')
+    assert asks.choices in {(), ("ship", "cancel", "decline", "/decline")}
+    told = answered("shop.tool", asks.kept, "/decline")
+    assert isinstance(told, Answers)
+    assert told.responses == {"q0": ElicitResult(action="decline")}
+
+
+@pytest.mark.parametrize("properties", [TEXT, NUMBER, SURE, SIZE, MANY, TEXT | NUMBER, {}])
+def test_cancel_is_no_answer_where_it_is_not_offered(properties: dict[str, Any]) -> None:
+    again = answered("shop.tool", put(form(properties)).kept, "Cancel.")
+    assert isinstance(again, Asks)
+    assert again.question.startswith("That does not fit: ")
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,9 @@ class Conversation:
                     raise
             return  # taken, now or by a try whose acknowledgement was lost
 
+    def closed(self, event: TaskEvent) -> None:
+        """The evidence is read from the log."""
+
     def event(self, event: TaskEvent) -> None:
         """Note an event as it came."""
         self._passes[-1].append(event.number)

@@ -2,10 +2,11 @@
 
 An answer is a message that says which question it is for. The question is looked up first, so that a text which was
 meant as an answer never becomes an order of its own: not when nobody asked, and not when somebody else has answered.
+Nor does a decision about a call become the answer to a question that took the call's place.
 """
 
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import typer
@@ -20,6 +21,7 @@ from perdure.cli.client.send import Key, Wait
 from perdure.cli.client.server import Server
 from perdure.cli.client.telling import telling_of
 from perdure.cli.questions import Question, answer_to, approval, edited, fields_of
+from perdure.cli.timeline import one_line
 from perdure.core.digests import canonical
 from perdure.core.errors import InvalidInput
 
@@ -86,7 +88,13 @@ class _Said:
                 edited(text, field)
 
     def to(self, question: Question) -> str:
-        """Return it as an answer to this question."""
+        """Return it as an answer to this question; raises `InvalidInput` for a decision about what is no call."""
+        decides = {"--approve": self.approve, "--decline": self.decline is not None, "--edit": self.edit is not None}
+        if any(decides.values()) and not question.digest and not question.untold:
+            flag = next(name for name, given in decides.items() if given)
+            text = f": {one_line(question.text)!r}" if question.text else ""
+            problem = f"is for a call that waits, and {question.help_id} is a question{text}"
+            raise InvalidInput(flag, f"{problem}; give the answer as TEXT, NAME=VALUE… or --data")
         if self.approve:
             return approval(question.digest)
         if self.decline is not None:
@@ -110,7 +118,7 @@ async def _question(server: Server, task_id: str, wanted: str | None, message_id
     if not server.numbers:
         if task.state not in ASKING:
             raise _asks_nothing(task_id, task.state)
-        return Question(wanted or "", task.text)
+        return Question(wanted or "", task.text, untold=True)
     questions = _Questions(message_id)
     async with aclosing(server.subscribe(task_id, 0)) as responses:
         async for response in responses:
@@ -127,7 +135,8 @@ async def _question(server: Server, task_id: str, wanted: str | None, message_id
         raise _asks_nothing(task_id, task.state)
     if wanted is None and len(asked) > 1:
         raise InvalidInput("--question", f"is missing: the task asks several; give one of {', '.join(asked)}")
-    return questions.asked[wanted or asked[0]]
+    found = questions.asked[wanted or asked[0]]
+    return replace(found, text=task.text) if not found.text and len(asked) == 1 else found
 
 
 class _Questions:

@@ -9,7 +9,16 @@
 """
 
 from perdure.core.machine.admission import refuse_admission, resend
-from perdure.core.machine.helping import meant_by, not_open
+from perdure.core.machine.helping import meant_by, not_open, refuse_late_word
 from perdure.core.machine.table import new_task, outstanding, step
 
-__all__ = ["meant_by", "new_task", "not_open", "outstanding", "refuse_admission", "resend", "step"]
+__all__ = [
+    "meant_by",
+    "new_task",
+    "not_open",
+    "outstanding",
+    "refuse_admission",
+    "refuse_late_word",
+    "resend",
+    "step",
+]

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from perdure.core import events
-from perdure.core.approvals import APPROVE, code_of, read_decision
+from perdure.core.approvals import APPROVE, Decision, code_of, read_decision
 from perdure.core.commands import AwaitExpiry, DropExpiry
+from perdure.core.digests import cut_text, safe_text
 from perdure.core.errors import InvalidInput
 from perdure.core.machine.closing import close_call
 from perdure.core.machine.draft import Draft, made_result
-from perdure.core.questions import Manner
+from perdure.core.questions import Manner, read
 from perdure.core.state import CallState, HelpRequest, TaskState
 
 
@@ -96,8 +97,9 @@ def meant_by(state: TaskState, open_now: tuple[HelpRequest, ...], text: str) -> 
     A word on an approval must say which, unless the task has asked for no other one and asks nothing else: its sender
     may have seen another one, which expired or was answered meanwhile (B22). Raises `InvalidInput` where it does not.
     """
-    approvals = [each for each in open_now if each.kind == "approval"]
-    named = _named(approvals, text)
+    refuse_late_word(state, open_now, text)
+    approvals = _approvals(open_now)
+    named = _named(approvals, _decision(text))
     if named is not None:
         return named
     if open_now[0].kind == "question" or (len(open_now) == 1 and state.approvals == 1):
@@ -107,14 +109,58 @@ def meant_by(state: TaskState, open_now: tuple[HelpRequest, ...], text: str) -> 
     raise InvalidInput("help_id", f"is missing, and the words do not say which call: say {codes}, or name one of {ids}")
 
 
-def _named(approvals: Sequence[HelpRequest], text: str) -> HelpRequest | None:
-    """Return the approval whose code a word names."""
-    if not approvals:
-        return None
+def refuse_late_word(state: TaskState, open_now: tuple[HelpRequest, ...], text: str) -> None:
+    """Refuse a message that decides about a call which does not wait: it came late, or second (B22).
+
+    It must become neither an order to the model nor the answer to a question that its sender never saw. One that names
+    its call means that call and nothing else. One that names none is refused where a question is open that does not
+    offer this very answer, and where nothing is open if it is an object, which nobody writes to a model. A task that
+    never asked for an approval takes such words as what they say: `approve 20261130` may be about an order.
+    """
+    decision = _decision(text)
+    if decision is None:
+        return
+    as_object = text.lstrip().startswith("{")
+    approvals = _approvals(open_now)
+    was_asked = bool(state.approvals or approvals)
+    if decision.digest and (was_asked or as_object) and _named(approvals, decision) is None:
+        code = cut_text(safe_text(decision.digest), 64, "…")
+        problem = f"{code!r} names no call that waits: it was answered, or it expired, or its run ended"
+        raise InvalidInput("digest", f"{problem}; nothing was changed")
+    if decision.digest or not was_asked:
+        return
+    if not open_now and as_object:
+        raise InvalidInput("digest", "is missing, and no call waits for a decision: it was answered, or it expired")
+    if open_now and open_now[0].kind == "question" and (approvals or not _offers(open_now[0], text)):
+        problem = "is missing, and the words may be meant for a call that waited: to answer the question, name it"
+        raise InvalidInput("help_id", f"{problem} ({open_now[0].help_id}) or use other words")
+
+
+def _approvals(open_now: Sequence[HelpRequest]) -> list[HelpRequest]:
+    return [each for each in open_now if each.kind == "approval"]
+
+
+def _decision(text: str) -> Decision | None:
     with contextlib.suppress(InvalidInput):
-        code = read_decision(text).digest
-        return next((each for each in approvals if code and each.digest.startswith(code)), None)
+        return read_decision(text)
     return None
+
+
+def _named(approvals: Sequence[HelpRequest], decision: Decision | None) -> HelpRequest | None:
+    """Return the approval whose call a decision names."""
+    if decision is None or not decision.digest:
+        return None
+    return next((each for each in approvals if each.digest.startswith(decision.digest)), None)
+
+
+def _offers(question: HelpRequest, text: str) -> bool:
+    """Whether a question lists this answer, and does not only take any words."""
+    if not question.choices and question.form is None:
+        return False
+    with contextlib.suppress(InvalidInput):
+        read(text, question.choices, question.form)
+        return True
+    return False
 
 
 def _was_possible(state: TaskState, help_id: str) -> bool:

@@ -3,7 +3,6 @@
 from pydantic import JsonValue
 
 from perdure.core import asking_limits, events, limits
-from perdure.core.approvals import visible
 from perdure.core.budget import overdue, spent
 from perdure.core.commands import CallModel, Wait
 from perdure.core.digests import cut_text, safe_text
@@ -132,7 +131,7 @@ def _call(draft: Draft, index: int, summary: events.CallSummary) -> CallState:
         tool=summary.tool,
         arguments_digest=summary.arguments_digest,
         question=_cut_question(summary.question),
-        shown=visible(shown) if approves else shown,
+        shown=shown,
         manner=summary.manner,
         ruling=summary.ruling,
     )
@@ -151,6 +150,11 @@ def _problem(draft: Draft, call: CallState, summary: events.CallSummary) -> str 
     if call.question is None and draft.state.agent.tool(call.tool) is None:
         names = ", ".join(sorted(tool.name for tool in draft.state.agent.tools)) or "none"
         return f"There is no tool {call.tool!r}. Tools: {names}."
+    if summary.unknown:  # another worker may have it, and would begin what no rule has been asked about
+        return (
+            f"Not begun: the worker that took this call in has no tool {call.tool!r}, so that nobody could say "
+            "whether it may run. Workers may be changing over: ask for it again if it is still needed."
+        )
     if call.ruling is not None and call.ruling.then == "deny":
         return (
             f"Not begun: this call is not allowed ({call.ruling.reason or call.ruling.rule}). Do not ask for it again."

@@ -97,6 +97,10 @@ class HttpTool:
             return f"Not begun: the arguments of {self._spec.name} do not fit. {error}."
         return None
 
+    def as_read(self, arguments: dict[str, JsonValue]) -> dict[str, object]:
+        """Return those arguments that the operation declares: it may ignore the others; see `Reads`."""
+        return self._arguments.declared(arguments)
+
     async def ready(self, registered: str | None) -> str:
         """Return an empty text once the service can be reached, for a call that the workflow would make again.
 

@@ -91,6 +91,10 @@ class McpTool:
         """Return why these arguments break the schema, or None."""
         return self._arguments.problem(arguments)
 
+    def as_read(self, arguments: dict[str, JsonValue]) -> dict[str, object]:
+        """Return those arguments that the server's tool declares: it may ignore the others; see `Reads`."""
+        return self._arguments.declared(arguments)
+
     async def ready(self, registered: str | None) -> str:
         """Return why no call may begin: the server's tool is not what the task was told.
 

@@ -6,6 +6,10 @@ there are so far; when none is missing the call is made again with all of them. 
 A person answers in words. A form with one field takes them as its value, of the type that it has; one with several
 takes a JSON object. What does not fit is asked for again with the reason, and the server hears nothing of it.
 
+A word is what the question offers: one of a field's values before anything else, and the word by which a person refuses
+is another one where a value is `decline`. The protocol's other refusal, `cancel`, is for whoever closes a window; it is
+not offered, and so it is a value or nothing. Where any text is an answer, a bare `cancel` is asked about.
+
 People take days, and a server's state may be good for minutes, or for as long as its process. One that does not take
 its own state back is called from the beginning, and what it asks then is answered with what a person said to just that
 question. A person is asked only what was not asked before.
@@ -36,6 +40,8 @@ from perdure.tools.json_arguments import JsonArguments
 DECLINE: Final = "decline"
 _YES: Final = frozenset({"yes", "y", "true", "ok", "accept", "done"})
 _NO: Final = frozenset({"no", "n", "false"})
+_REFUSES: Final = frozenset({DECLINE, f"/{DECLINE}"})
+"""The second is one that no approval is declined by, for who cannot say which question they answer."""
 
 
 @dataclass(frozen=True)
@@ -124,19 +130,20 @@ def _shown(params: ElicitRequestFormParams) -> dict[str, JsonValue] | None:
 def _how(params: ElicitRequestFormParams) -> tuple[str, tuple[str, ...]]:
     """Say how a form is answered, and with what, where that is a list."""
     fields = _fields(params)
+    refuse = _refusal(fields)
     if not fields:
-        return f'Answer "yes" or "{DECLINE}".', ("yes", DECLINE)
+        return f'Answer "yes" or "{refuse}".', ("yes", refuse)
     if len(fields) > 1:
         named = ", ".join(f"{name}: {_kind(field)}" for name, field in fields.items())
-        return f'Answer with a JSON object ({named}), or "{DECLINE}".', ()
+        return f'Answer with a JSON object ({named}), or "{refuse}".', ()
     ((name, field),) = fields.items()
-    among = _among(field)
+    among = tuple(map(str, _among(field)))
     about = field.get("description") or field.get("title") or name
     if among:
-        return f'({about}) Answer one of: {", ".join(among)}; or "{DECLINE}".', (*among, DECLINE)
+        return f'({about}) Answer one of: {", ".join(among)}; or "{refuse}".', (*among, refuse)
     if field.get("type") == "boolean":
-        return f'({about}) Answer "yes" or "no"; or "{DECLINE}".', ("yes", "no", DECLINE)
-    return f'({about}) Answer with {_kind(field)}; or "{DECLINE}".', ()
+        return f'({about}) Answer "yes" or "no"; or "{refuse}".', ("yes", "no", refuse)
+    return f'({about}) Answer with {_kind(field)}; or "{refuse}".', ()
 
 
 def _fields(params: ElicitRequestFormParams) -> dict[str, dict[str, Any]]:
@@ -146,37 +153,76 @@ def _fields(params: ElicitRequestFormParams) -> dict[str, dict[str, Any]]:
 def _kind(field: dict[str, Any]) -> str:
     among = _among(field)
     if among:
-        return f"one of {', '.join(among)}"
+        return f"one of {', '.join(map(str, among))}"
     return {"string": "a text", "number": "a number", "integer": "a whole number", "boolean": "true or false"}.get(
         str(field.get("type")), "a list"
     )
 
 
-def _among(field: dict[str, Any]) -> tuple[str, ...]:
+def _among(field: dict[str, Any]) -> tuple[JsonValue, ...]:
+    """Return the values that a field lists; empty where it takes others too."""
     if "enum" in field:
-        return tuple(str(each) for each in field["enum"])
-    return tuple(str(each["const"]) for each in field.get("oneOf", ()) if "const" in each)
+        return tuple(field["enum"])
+    titled = (*field.get("oneOf", ()), *field.get("anyOf", ()))
+    return tuple(each["const"] for each in titled if "const" in each)
+
+
+def _members(field: dict[str, Any]) -> tuple[JsonValue, ...]:
+    """Return the values that the members of a list may have."""
+    items = field.get("items")
+    return _among(items) if isinstance(items, dict) else ()
+
+
+def _refusal(fields: dict[str, dict[str, Any]]) -> str:
+    """Return the word by which a person refuses: none that answers the one field that is asked for."""
+    word = DECLINE
+    if len(fields) == 1:
+        (field,) = fields.values()
+        taken = {_plain(str(each)) for each in (*_among(field), *_members(field))}
+        while word in taken:
+            word = f"/{word}"
+    return word
+
+
+def _plain(text: str) -> str:
+    return text.strip().rstrip(".!").casefold()
 
 
 def _read(tool: str, request: ElicitRequest, answer: str) -> dict[str, Any]:
     """Return an answer as the protocol has it; raises `ValueError` with the reason for one that does not fit."""
-    params, word = request.params, answer.rstrip(".!").lower()
-    if word in {DECLINE, "cancel"}:
-        return {"action": word}
+    params, word = request.params, _plain(answer)
     if isinstance(params, ElicitRequestURLParams):
-        if word not in _YES:
+        if word not in _YES | _REFUSES:
             raise ValueError(f'answer "done" or "{DECLINE}"')
-        return {"action": "accept"}
+        return {"action": DECLINE if word in _REFUSES else "accept"}
     fields = _fields(params)
     if not fields:
-        if word not in _YES | _NO:
+        if word not in _YES | _NO | _REFUSES:
             raise ValueError(f'answer "yes" or "{DECLINE}"')
         return {"action": "accept", "content": {}} if word in _YES else {"action": DECLINE}
-    content = _content(fields, answer)
+    content = _listed(fields, answer)
+    if content is None:
+        refusal = _refusal(fields)
+        if word == refusal or (refusal == DECLINE and word in _REFUSES):
+            return {"action": DECLINE}
+        content = _content(fields, answer)
     problem = _held_to(tool, cast(dict[str, JsonValue], params.requested_schema), content)
     if problem is not None:
         raise ValueError(problem.partition("do not fit. ")[2].partition(" Its parameters:")[0].rstrip(".") or problem)
     return {"action": "accept", "content": content}
+
+
+def _listed(fields: dict[str, dict[str, Any]], answer: str) -> dict[str, JsonValue] | None:
+    """Return what one field gets by one of the values that it lists; None where the answer is none of them."""
+    if len(fields) != 1:
+        return None
+    ((name, field),) = fields.items()
+    for values, as_list in ((_among(field), False), (_members(field), True)):
+        same = [each for each in values if str(each) == answer]
+        alike = same or [each for each in values if _plain(str(each)) == _plain(answer)]
+        if len(alike) == 1:
+            return {name: alike if as_list else alike[0]}
+    return None
 
 
 def _held_to(tool: str, schema: dict[str, JsonValue], content: dict[str, JsonValue]) -> str | None:
@@ -199,8 +245,12 @@ def _content(fields: dict[str, dict[str, Any]], answer: str) -> dict[str, JsonVa
     match field.get("type"):
         case "boolean" if answer.rstrip(".!").lower() in _YES | _NO:
             return {name: answer.rstrip(".!").lower() in _YES}
+        case "string" if isinstance(given, str):
+            return {name: given}
+        case "string" | "array" if _plain(answer) == "cancel" and not (_among(field) or _members(field)):
+            raise ValueError(f"{answer!r} may be the answer or a refusal; to answer with it, write it in double quotes")
         case "string":
-            return {name: given if isinstance(given, str) else answer}
+            return {name: answer}
         case "array" if given is None:
             return {name: [each.strip() for each in answer.split(",")]}
         case _:
