@@ -48,6 +48,16 @@ def test_a_task_is_pushed_stopped_and_goes_on(house: House, visitor: Visitor) ->
     assert (on.code, visitor.run("inbox", task_id).out) == (0, "  nothing waits\n")
 
 
+@pytest.mark.slow
+def test_a18_what_is_queued_behind_an_open_question_says_what_it_waits_for(house: House, visitor: Visitor) -> None:
+    house.open()
+    asks = visitor.run("send", "form")
+    queued = visitor.run("send", "later", "--task", asks.task_id, "--lane", "queue", "--json")
+    assert (queued.code, queued.objects[-1]["outcome"]) == (1, "waiting"), queued.err
+    waits = visitor.run("inbox", asks.task_id, "--json").objects[0]["messages"]
+    assert [(each["lane"], each["runnable"]) for each in waits] == [("queue", True)]
+
+
 @pytest.mark.parametrize("name", ["steer", "drop"])
 def test_an_answer_that_is_lost_is_asked_for_again(capsys: pytest.CaptureFixture[str], name: str) -> None:
     with stub(BREAK, Answer("", 503, {"Retry-After": "0"}), result({"generation": "7"})) as server:
