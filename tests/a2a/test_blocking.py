@@ -9,6 +9,8 @@ from perdure import App
 from perdure.a2a.extension import URI
 from perdure.a2a.streams import Streams
 from perdure.a2a.tasks import Found, TaskReader
+from perdure.a2a.translate import TaskView
+from perdure.core.errors import StoreUnavailable
 from perdure.core.log import Batch, LogEvent, TaskHeader
 from perdure.testing import call, results, say
 from tests.a2a.desk import desk
@@ -75,6 +77,28 @@ async def test_a_message_that_was_taken_before_its_run_is_waited_for_no_more(ben
         async with asyncio.timeout(WITHIN_S):
             view = await waiting
     assert (view.number, view.state) == (7, "input_required")
+
+
+class Failing(TaskReader):
+    """Reads a store that fails the first time that a task is read as it is now."""
+
+    failed = False
+
+    async def view(self, found: Found, upto: int | None = None) -> TaskView:
+        if upto is None and not self.failed:
+            self.failed = True
+            raise StoreUnavailable("the store does not answer")
+        return await super().view(found, upto)
+
+
+async def test_a_rest_that_was_reached_before_the_store_failed_is_not_waited_for_again(bench: Bench) -> None:
+    rows = [row(1, "task.created"), row(2, "message.admitted", message_id="m-1", digest="d", lane="queue")]
+    async with bench.app(bench.agent(), worker=False) as app:
+        found = await written(app, bench, [*rows, row(3, "run.stopped_before_start"), stopped(4)])
+        reader = Failing(app)
+        async with asyncio.timeout(WITHIN_S):
+            view = await Streams(app, reader).until_rest(found, 0)
+    assert (view.number, reader.failed) == (4, True)
 
 
 async def written(app: App, bench: Bench, rows: list[LogEvent]) -> Found:

@@ -105,7 +105,7 @@ class Streams:
             began_s = loop.time()
             try:
                 view = view or await self._reader.view(found, after)
-                await self._to_rest(view)
+                await self._to_rest(view, after)
                 latest = await self._reader.view(found)
             except StoreUnavailable:
                 now_s = loop.time()
@@ -117,8 +117,8 @@ class Streams:
             else:
                 return latest if latest.rests else view
 
-    async def _to_rest(self, view: TaskView) -> None:
-        if view.terminal:
+    async def _to_rest(self, view: TaskView, after: int) -> None:
+        if view.terminal or (view.number > after and view.rests):  # it came so far before the store failed
             return
         async with aclosing(self._tail(view)) as events:
             async for stored in events:
