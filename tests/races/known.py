@@ -113,7 +113,8 @@ class Known:
 
     def _wakes(self, note: Note, op: str) -> bool:
         message = self.messages.get(str(note.get("name")))
-        return note["op"] == op and note["outcome"] == "ok" and message is not None and message.stands
+        taken = bool(note["op"] == op and note["outcome"] == "ok")
+        return taken and message is not None and message.stands
 
 
 def known(clients: Sequence[Note]) -> dict[str, Known]:
