@@ -6,8 +6,8 @@ takes out what is declared where the race is played (`dies(…, without=…)`).
 
 Where nothing depends on processes, none are played. Which end a client takes for its own (A17) is decided by a pure
 reader of events: one connection keeps their order, so what comes out of order is only what several of them bring, and
-every order of arrival is more than any of them makes. That the commands go by that reader is shown with a server that is
-really killed while they follow.
+every order of arrival is more than any of them makes. That the commands go by that reader is shown with a server that
+is really killed while they follow.
 """
 
 from dataclasses import dataclass
