@@ -78,11 +78,12 @@ class Known:
         return [note for note in self.of("event") if note["kind"] == "run.ended"]
 
     def crash_looped(self, end: Note) -> bool:
-        """Whether a run ended since its workers were killed, and enough of them were since the run before it began."""
+        """Whether a run ended because its workers were killed: enough of them were since the run before it began."""
         if (end["end"], end["reason"]) != ("failed", "crash_loop"):
             return False
         began = [n["at"] for n in self.of("event") if n["kind"] == "run.started" and n["run"] >= end["run"] - 1]
-        return sum(min(began, default=0.0) <= at <= end["at"] for at in self.killed) >= limits.CRASHES_MAX
+        since, until = float(min(began, default=0.0)), float(end["at"])
+        return sum(since <= at <= until for at in self.killed) >= limits.CRASHES_MAX
 
     def halted(self, since: float, until: float = float("inf")) -> bool:
         """Whether anything that parks messages may have come between: a stop, or deaths up to their limit (R9)."""

@@ -38,8 +38,11 @@ KILL_EVERY_S = (1.5, 4.0)
 BURST = 3
 """Messages queued at once: each waits for two turns of every one before it."""
 
-WAYS = {"send": 44, "burst": 28, "steer": 8, "withdraw": 8, "stop": 12}
+WAYS = {"send": 44, "burst": 32, "steer": 8, "withdraw": 8, "stop": 8}
 """What clients do, and how often."""
+
+THEN = {"steer": 2, "withdraw": 2, "stop": 1}
+"""What they do with a burst. Who stops then stops a task that has work for seconds: it shows whether that went on."""
 
 LOOK_EVERY_S = 0.5
 LATEST = 2
@@ -64,23 +67,31 @@ class Soak:
     sent: dict[str, list[str]] = field(default_factory=dict)
     quiet: dict[str, float] = field(default_factory=dict)
     killed: list[str] = field(default_factory=list)
+    over_s: float = 0.0
     rested: defaultdict[str, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
     """Of each task: its follower has seen the end of the run that the last message came into."""
 
     ended: dict[str, int] = field(default_factory=dict)
     """Of each task: the number of the latest end that its follower has seen."""
 
-    async def run(self, for_s: float) -> None:
-        """Begin all tasks, let clients and deaths at them, and bring every task to its rest."""
+    async def run(self, for_s: float, enough: Callable[[], bool] | None = None) -> None:
+        """Begin all tasks, let clients and deaths at them, and bring every task to its rest.
+
+        That goes on for so long, or until there was `enough` of it.
+        """
         async with asyncio.TaskGroup() as following:
             followers = [following.create_task(self._follow(task)) for task in self.tasks]
             followers += [following.create_task(each.follow(self.clients)) for each in self.subscribers]
             await asyncio.gather(*(self._begin(task) for task in self.tasks))
-            over_s = now_s() + for_s
+            self.over_s = now_s() + for_s
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._kill(over_s))
+                group.create_task(self._kill())
                 for number in range(CLIENTS):
-                    group.create_task(self._client(number, over_s))
+                    group.create_task(self._client(number))
+                while now_s() < self.over_s:
+                    await asyncio.sleep(LOOK_EVERY_S)
+                    if enough is not None and enough():
+                        self.over_s = now_s()
             await self._come_to_rest()
             await asyncio.gather(*(self._asked("send", task, f"{task}.{LAST}", "queue") for task in self.tasks))
             async with asyncio.timeout(SETTLED_S):
@@ -109,10 +120,10 @@ class Soak:
 
     # --- clients ------------------------------------------------------------------------------------------------
 
-    async def _client(self, number: int, over_s: float) -> None:
+    async def _client(self, number: int) -> None:
         dice = random.Random(f"{self.seed} client {number}")
         count = 0
-        while now_s() < over_s:
+        while now_s() < self.over_s:
             await asyncio.sleep(dice.uniform(*PAUSE_S))
             task = dice.choice(self.tasks)
             if self.quiet.get(task, 0.0) > now_s():
@@ -127,14 +138,27 @@ class Soak:
                     count += 1
                     names = [self._named(task, f"{number}-{count}{letter}") for letter in "abc"[:BURST]]
                     await asyncio.gather(*(self._asked("send", task, name, "queue", number) for name in names))
-                    await self._asked(dice.choice(("steer", "withdraw")), task, dice.choice(names[1:]), "", number)
+                    match dice.choices(tuple(THEN), tuple(THEN.values()))[0]:
+                        case "stop":
+                            await self._stopped(task, number, dice)
+                        case op:
+                            await self._asked(op, task, dice.choice(names[1:]), "", number)
                 case "stop":
-                    long = dice.random() < LONG_SHARE
-                    self.quiet[task] = now_s() + 60
-                    await self._asked("stop", task, "", "", number)
-                    self.quiet[task] = now_s() + (LONG_QUIET_S if long else QUIET_S)
+                    await self._stopped(task, number, dice)
                 case op:
                     await self._asked(op, task, dice.choice(self.sent[task][-LATEST:]), "", number)
+
+    async def _stopped(self, task: str, number: int, dice: random.Random) -> None:
+        """Stop a task, and see to it that everybody leaves it alone then. The first is never stopped.
+
+        Whatever is said there must be acted on, and nothing there excuses that it was not.
+        """
+        if task == self.tasks[0]:
+            return
+        quiet_s = LONG_QUIET_S if dice.random() < LONG_SHARE else QUIET_S
+        self.quiet[task] = now_s() + 60
+        await self._asked("stop", task, "", "", number)
+        self.quiet[task] = now_s() + quiet_s
 
     def _named(self, task: str, what: str) -> str:
         name = f"{task}.{what}"
@@ -205,9 +229,9 @@ class Soak:
 
     # --- deaths -------------------------------------------------------------------------------------------------
 
-    async def _kill(self, over_s: float) -> None:
+    async def _kill(self) -> None:
         dice = random.Random(f"{self.seed} deaths")
-        while now_s() < over_s:
+        while now_s() < self.over_s:
             await asyncio.sleep(dice.uniform(*KILL_EVERY_S))
             victim = await self.victims(dice)
             if victim is not None:

@@ -17,6 +17,7 @@ from perdure.core.ports import BlobReader, DeltaSink, ModelRequest
 from perdure.testing import call, calls, say, scripted
 from perdure.testing.script import Step
 from tests.crash.world import World
+from tests.races import breaking
 from tests.races.notes import Notes
 
 PLACE = Path(os.environ.get("PERDURE_TEST_PLACE", "/nonexistent"))
@@ -114,6 +115,8 @@ class Noted:
         return await self._model.reply(request, on_delta, blobs)
 
 
+if os.environ.get(breaking.GUARD):
+    breaking.take_out()
 agent = Agent(
     os.environ.get("PERDURE_TEST_AGENT", "soaking"),
     model=Noted(),
