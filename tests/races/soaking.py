@@ -11,7 +11,7 @@ import zlib
 from pathlib import Path
 
 from perdure import Agent, Call, Check, ToolError, tool
-from perdure.core.agent import RetryPolicy
+from perdure.core.agent import Budget, RetryPolicy
 from perdure.core.content import Entry, ModelEntry, ModelReply, ToolEntry, UserEntry
 from perdure.core.ports import BlobReader, DeltaSink, ModelRequest
 from perdure.testing import call, calls, say, scripted
@@ -25,6 +25,9 @@ OUTSIDE = Notes(PLACE / "outside.jsonl")
 WORLD = World(PLACE / "world.db")
 HEARTBEAT_S = 5.0
 ASKS, PAYS = "?", "!"
+ENDLESS = Budget(turns_max=10_000)
+"""A run whose clients never let it rest goes on: no end of it is the agent's own doing."""
+
 FAST = RetryPolicy(attempts_max=20, first_ms=50, factor=1.0)
 
 
@@ -122,6 +125,7 @@ agent = Agent(
     model=Noted(),
     tools=(act, pay),
     after_answer="input_required",
+    budget=ENDLESS,
     model_heartbeat_timeout_s=HEARTBEAT_S,
     model_retry=FAST,
 )
