@@ -49,7 +49,8 @@ LATEST = 2
 """Who moves or takes back picks among a task's latest messages: older ones do not wait any more."""
 
 SETTLED_S = 120.0
-LAST = "last"
+NUDGE, LAST = "nudge", "last"
+"""The first goes to the task that nobody stops, once it rests: one message must wake it. The other goes to each."""
 
 
 @dataclass
@@ -92,6 +93,8 @@ class Soak:
                     await asyncio.sleep(LOOK_EVERY_S)
                     if enough is not None and enough():
                         self.over_s = now_s()
+            await self._come_to_rest()
+            await self._asked("send", self.tasks[0], f"{self.tasks[0]}.{NUDGE}", "queue")
             await self._come_to_rest()
             await asyncio.gather(*(self._asked("send", task, f"{task}.{LAST}", "queue") for task in self.tasks))
             async with asyncio.timeout(SETTLED_S):

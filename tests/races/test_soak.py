@@ -21,7 +21,7 @@ from perdure.temporal.settings import RemoteSettings
 from tests.a2a.house import free_port
 from tests.crash.world import TABLES
 from tests.kept import keep
-from tests.races import soaking
+from tests.races import known, soaking
 from tests.races.breaking import AT_REST, BROKEN, GUARD
 from tests.races.checker import Verdict, judge
 from tests.races.doors import FrontDoor, PythonDoor
@@ -46,6 +46,9 @@ SERVER_DEATH = 2
 
 BREAKS_WITHIN_S = 60.0
 """Until what is taken out has shown; the rarest takes a stop in the middle of a call, seconds to half a minute."""
+
+SOON_S = 30.0
+"""How long is waited there for what nothing wakes."""
 
 SUBSCRIBED = 2
 """Tasks that are followed over the wire too."""
@@ -80,7 +83,10 @@ def judged(soak: Soak) -> tuple[Verdict, dict[str, int]]:
 
 
 @pytest.mark.full
-async def test_without_its_rules_the_soak_finds_each_broken_and_whole_tasks_whole(tmp_path: Path) -> None:
+async def test_without_its_rules_the_soak_finds_each_broken_and_whole_tasks_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known, "TOLD_WITHIN_S", SOON_S)
     clients = Notes(tmp_path / "clients.jsonl")
     broken = {f"t-soak-{number}{MARK}{name}": words for number, (name, (_, words)) in enumerate(BROKEN.items())}
     whole = [f"t-soak-whole-{number}" for number in range(2)]

@@ -3,7 +3,8 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
-from tests.races.known import TOLD_WITHIN_S, Known, Message, first_told
+from tests.races import known
+from tests.races.known import Known, Message, first_told
 from tests.races.notes import Note
 
 
@@ -40,7 +41,7 @@ def _late(task: Known, told: dict[str, float]) -> Iterator[str]:
     for name, due in task.due():
         at = told.get(name, due)
         if at > due:
-            stood_s = at - due + TOLD_WITHIN_S
+            stood_s = at - due + known.TOLD_WITHIN_S
             yield f"R7: {name} stood for {stood_s:.0f} s before the model was told, and nobody stopped it"
 
 
