@@ -179,6 +179,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "store/test_effects.py::test_a_closed_key_keeps_refusing_and_its_late_result_is_seen",
             "crash/test_points.py::test_killed_at",
             "crash/test_commits.py::test_killed_after_every_commit",
+            "races/test_soak.py::test_whoever_talks_to_it_while_it_is_killed_finds_every_promise_kept",
         ),
     ),
     "P5": Requirement(
@@ -354,6 +355,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "core/test_rules_runs.py::test_r4_a_long_queue_is_answered_by_one_run_and_each_message_has_the_whole_budget",
             "races/test_parked.py::test_a4_a_parked_follow_up_goes_first_and_the_old_reply_is_not_asked_for_again",
             "races/test_parked.py::test_b2_a_steer_that_comes_as_the_run_ends_is_acted_on_once",
+            "races/test_soak.py::test_whoever_talks_to_it_while_it_is_killed_finds_every_promise_kept",
         ),
     ),
     "R5": Requirement(
@@ -374,6 +376,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "core/test_rules_messages.py::test_r6_taking_back_what_does_not_wait_is_refused",
             "races/test_parked.py::test_a5_what_was_queued_before_a_stop_and_sent_while_it_winds_down_is_parked",
             "races/test_stopped.py::test_a21_of_one_taken_back_one_stopped_and_one_new_message_only_the_new_one_runs",
+            "races/test_soak.py::test_whoever_talks_to_it_while_it_is_killed_finds_every_promise_kept",
         ),
     ),
     "R7": Requirement(
@@ -381,6 +384,7 @@ REQUIREMENTS: dict[str, Requirement] = {
         (
             "core/test_rules_messages.py::test_r7_no_run_opens_without_work",
             "races/test_stopped.py::test_a13_a_message_stopped_right_after_an_answered_end_never_starts_by_itself",
+            "races/test_soak.py::test_whoever_talks_to_it_while_it_is_killed_finds_every_promise_kept",
         ),
     ),
     "R8": Requirement(
@@ -408,6 +412,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "core/test_rules_runs.py::test_r10_reason_codes",
             "races/test_going_on.py::test_a3_a_run_opened_after_a_failed_end_resumes",
             "races/test_stopped.py::test_a12_a_run_that_a_crash_cut_off_and_that_is_stopped_stays_stopped",
+            "races/test_soak.py::test_whoever_talks_to_it_while_it_is_killed_finds_every_promise_kept",
         ),
     ),
     "R11": Requirement(
@@ -420,6 +425,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "races/test_stopped.py::test_a12_a_run_that_a_crash_cut_off_and_that_is_stopped_stays_stopped",
             "races/test_stopped.py::test_a13_a_message_stopped_right_after_an_answered_end_never_starts_by_itself",
             "races/test_stopped.py::test_a16_a_stop_and_then_a_crash_stays_stopped",
+            "races/test_soak.py::test_whoever_talks_to_it_while_it_is_killed_finds_every_promise_kept",
         ),
     ),
     "R12": Requirement(
@@ -472,6 +478,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "crash/test_points.py::test_killed_at",
             "crash/test_commits.py::test_killed_after_every_commit",
             "races/test_stopped.py::test_b1_a_message_after_a_stop_in_the_middle_of_a_tool_is_in_the_next_run",
+            "races/test_soak.py::test_whoever_talks_to_it_while_it_is_killed_finds_every_promise_kept",
         ),
     ),
     "R15": Requirement(

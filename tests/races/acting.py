@@ -1,20 +1,23 @@
 """The agent of the races, as a worker process loads it: `tests.races.acting:agent`.
 
 What the latest message says is what the model does: it fails, works, asks for tools, or says what it heard. Model and
-tools note in the outside's log that they were reached, and wait while a file holds them (`hold`). Rules are taken out
-for the tasks whose ids name one.
+tools note in the outside's log that they were reached, and wait while a file holds them (`hold`). So does the source of
+one of the tools, to which every worker connects before it takes anything. Rules are taken out for the tasks whose ids
+name one.
 """
 
 import asyncio
+import contextlib
 import os
 import signal
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from perdure import Agent, Call, tool
 from perdure.core.agent import RetryPolicy
 from perdure.core.content import Entry, ModelReply, UserEntry
 from perdure.core.errors import ModelError
-from perdure.core.ports import BlobReader, DeltaSink, ModelRequest
+from perdure.core.ports import BlobReader, DeltaSink, ModelRequest, ToolPort
 from perdure.testing import call, calls, fail, say, scripted
 from perdure.testing.script import Step
 from tests.races import without
@@ -22,6 +25,7 @@ from tests.temporal.outside import Outside
 
 PLACE = Path(os.environ.get("PERDURE_TEST_PLACE", "/nonexistent"))
 OUTSIDE = Outside(PLACE / "outside.log")
+ID = os.environ.get("PERDURE_TEST_AGENT", "racing")
 HEARTBEAT_S = 60.0
 """Longer than any race: what goes on was told of a death, and no timeout found it."""
 
@@ -30,7 +34,7 @@ PAUSE_S = 0.02
 
 
 def hold(place: Path, task_id: str, what: str) -> Path:
-    """Return the file that holds the model or a tool of a task while it is there."""
+    """Return the file that holds the model or a tool of a task while it is there, or the agent's `connecting`."""
     return place / f"hold-{task_id}-{what}"
 
 
@@ -73,6 +77,19 @@ async def brief(call: Call) -> str:
     return "brief"
 
 
+class Elsewhere:
+    """Tools that are somewhere else: connecting to them takes as long as it is held."""
+
+    name = "elsewhere"
+
+    @contextlib.asynccontextmanager
+    async def opened(self) -> AsyncIterator[tuple[ToolPort, ...]]:
+        if hold(PLACE, ID, "connecting").exists():
+            OUTSIDE.note("connecting")
+            await _while_held(ID, "connecting")
+        yield (brief,)
+
+
 def script(transcript: tuple[Entry, ...]) -> Step | ModelError:
     last = transcript[-1]
     match last.message.text.split()[0] if isinstance(last, UserEntry) else "":
@@ -107,9 +124,9 @@ class Heard:
 if "PERDURE_TEST_PLACE" in os.environ:  # in a worker; whoever only stages the races keeps the core as it is
     without.take_out()
 agent = Agent(
-    os.environ.get("PERDURE_TEST_AGENT", "racing"),
+    ID,
     model=Heard(),
-    tools=(work, doubtful, poison, brief),
+    tools=(work, doubtful, poison, Elsewhere()),
     after_answer="input_required",
     model_heartbeat_timeout_s=HEARTBEAT_S,
     model_retry=FAST,

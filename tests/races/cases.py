@@ -3,6 +3,11 @@
 A row for each case of kind A, and for those from the field that are about messages, stops, cancels and approvals.
 `test_cases.py` checks it both ways. Each race of A has guards: tests that take its rule out and see it lost. `STAGED`
 takes out what is declared where the race is played (`dies(…, without=…)`).
+
+Where nothing depends on processes, none are played. Which end a client takes for its own (A17) is decided by a pure
+reader of events: one connection keeps their order, so what comes out of order is only what several of them bring, and
+every order of arrival is more than any of them makes. That the commands go by that reader is shown with a server that
+is really killed while they follow.
 """
 
 from dataclasses import dataclass

@@ -2,7 +2,10 @@
 
 Everything that a client asks for is asked until it is acknowledged or refused, under one id, and noted with the moments
 of both. Who stops a task leaves it alone for a while, and so do the others: only then can be seen that nothing happens.
-At the end a last message goes to each task, which takes everything along that still waits.
+Some clients queue several messages at once and change one that must still wait: most others were acted on by then.
+
+When clients and deaths are done, tasks that nobody stopped come to rest by themselves: what a lost wake left lying must
+not be hidden by what comes next. Only then a last message goes to each task, which takes along what is parked.
 """
 
 import asyncio
@@ -21,18 +24,33 @@ from perdure import App, TaskEvent
 from perdure.app.supervisor import Supervisor
 from perdure.core.content import Lane
 from tests.races.doors import Door, PythonDoor, Refused, Unknown
+from tests.races.known import owed
 from tests.races.notes import Notes, now_s
 from tests.races.soaking import ASKS, PAYS
+from tests.races.subscribing import Subscriber
 
 CLIENTS = 6
-PAUSE_S = (0.02, 0.3)
-QUIET_S = 2.0
+PAUSE_S = (0.02, 0.6)
+QUIET_S, LONG_QUIET_S, LONG_SHARE = 2.0, 6.0, 0.25
+"""How long a stopped task is left alone; of the stops so many for long: something may go on by itself only later."""
+
 KILL_EVERY_S = (1.5, 4.0)
+BURST = 3
+"""Messages queued at once: each waits for two turns of every one before it."""
+
+WAYS = {"send": 44, "burst": 32, "steer": 8, "withdraw": 8, "stop": 8}
+"""What clients do, and how often."""
+
+THEN = {"steer": 2, "withdraw": 2, "stop": 1}
+"""What they do with a burst. Who stops then stops a task that has work for seconds: it shows whether that went on."""
+
+LOOK_EVERY_S = 0.5
 LATEST = 2
 """Who moves or takes back picks among a task's latest messages: older ones do not wait any more."""
 
 SETTLED_S = 120.0
-LAST = "last"
+NUDGE, LAST = "nudge", "last"
+"""The first goes to the task that nobody stops, once it rests: one message must wake it. The other goes to each."""
 
 
 @dataclass
@@ -41,31 +59,61 @@ class Soak:
 
     app: App
     doors: Sequence[Door]
+    subscribers: Sequence[Subscriber]
     clients: Notes
+    outside: Notes
     seed: int
     tasks: tuple[str, ...]
     victims: Callable[[random.Random], "Awaitable[Victim | None]"]
     sent: dict[str, list[str]] = field(default_factory=dict)
     quiet: dict[str, float] = field(default_factory=dict)
     killed: list[str] = field(default_factory=list)
+    over_s: float = 0.0
     rested: defaultdict[str, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
     """Of each task: its follower has seen the end of the run that the last message came into."""
 
-    async def run(self, for_s: float) -> None:
-        """Begin all tasks, let clients and deaths at them, and bring every task to its rest."""
+    ended: dict[str, int] = field(default_factory=dict)
+    """Of each task: the number of the latest end that its follower has seen."""
+
+    async def run(self, for_s: float, enough: Callable[[], bool] | None = None) -> None:
+        """Begin all tasks, let clients and deaths at them, and bring every task to its rest.
+
+        That goes on for so long, or until there was `enough` of it.
+        """
         async with asyncio.TaskGroup() as following:
             followers = [following.create_task(self._follow(task)) for task in self.tasks]
+            followers += [following.create_task(each.follow(self.clients)) for each in self.subscribers]
             await asyncio.gather(*(self._begin(task) for task in self.tasks))
-            over_s = now_s() + for_s
+            self.over_s = now_s() + for_s
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._kill(over_s))
+                group.create_task(self._kill())
                 for number in range(CLIENTS):
-                    group.create_task(self._client(number, over_s))
+                    group.create_task(self._client(number))
+                while now_s() < self.over_s:
+                    await asyncio.sleep(LOOK_EVERY_S)
+                    if enough is not None and enough():
+                        self.over_s = now_s()
+            await self._come_to_rest()
+            await self._asked("send", self.tasks[0], f"{self.tasks[0]}.{NUDGE}", "queue")
+            await self._come_to_rest()
             await asyncio.gather(*(self._asked("send", task, f"{task}.{LAST}", "queue") for task in self.tasks))
             async with asyncio.timeout(SETTLED_S):
                 await asyncio.gather(*(self.rested[task].wait() for task in self.tasks))
+                for each in self.subscribers:
+                    await each.seen(self.ended[each.task])
                 for follower in followers:
                     follower.cancel()
+
+    async def _come_to_rest(self) -> None:
+        """Wait until everything is told that must be, or its time is over, and until no task is to be left alone."""
+        quiet = max(self.quiet.values(), default=0.0)
+        while True:
+            due = owed(self.clients.all(), self.outside.all()).values()
+            if now_s() > max([quiet, *due]):
+                return
+            if not due:
+                await asyncio.sleep(max(0.0, quiet - now_s()))
+            await asyncio.sleep(LOOK_EVERY_S)
 
     async def _begin(self, task: str) -> None:
         name, sent = f"{task}.first", now_s()
@@ -75,28 +123,50 @@ class Soak:
 
     # --- clients ------------------------------------------------------------------------------------------------
 
-    async def _client(self, number: int, over_s: float) -> None:
+    async def _client(self, number: int) -> None:
         dice = random.Random(f"{self.seed} client {number}")
         count = 0
-        while now_s() < over_s:
+        while now_s() < self.over_s:
             await asyncio.sleep(dice.uniform(*PAUSE_S))
             task = dice.choice(self.tasks)
             if self.quiet.get(task, 0.0) > now_s():
                 continue
-            latest = dice.choice(self.sent[task][-LATEST:])
-            match dice.choices(("send", "steer", "withdraw", "stop"), (60, 14, 12, 14))[0]:
+            match dice.choices(tuple(WAYS), tuple(WAYS.values()))[0]:
                 case "send":
                     count += 1
                     (mark,) = dice.choices(("", ASKS, PAYS), (75, 10, 15))
-                    name = f"{task}.{number}-{count}{mark}"
-                    self.sent[task].append(name)
+                    name = self._named(task, f"{number}-{count}{mark}")
                     await self._asked("send", task, name, dice.choice(("steer", "queue")), number)
+                case "burst":
+                    count += 1
+                    names = [self._named(task, f"{number}-{count}{letter}") for letter in "abc"[:BURST]]
+                    await asyncio.gather(*(self._asked("send", task, name, "queue", number) for name in names))
+                    match dice.choices(tuple(THEN), tuple(THEN.values()))[0]:
+                        case "stop":
+                            await self._stopped(task, number, dice)
+                        case op:
+                            await self._asked(op, task, dice.choice(names[1:]), "", number)
                 case "stop":
-                    self.quiet[task] = now_s() + 60
-                    await self._asked("stop", task, "", "", number)
-                    self.quiet[task] = now_s() + QUIET_S
+                    await self._stopped(task, number, dice)
                 case op:
-                    await self._asked(op, task, latest, "", number)
+                    await self._asked(op, task, dice.choice(self.sent[task][-LATEST:]), "", number)
+
+    async def _stopped(self, task: str, number: int, dice: random.Random) -> None:
+        """Stop a task, and see to it that everybody leaves it alone then. The first is never stopped.
+
+        Whatever is said there must be acted on, and nothing there excuses that it was not.
+        """
+        if task == self.tasks[0]:
+            return
+        quiet_s = LONG_QUIET_S if dice.random() < LONG_SHARE else QUIET_S
+        self.quiet[task] = now_s() + 60
+        await self._asked("stop", task, "", "", number)
+        self.quiet[task] = now_s() + quiet_s
+
+    def _named(self, task: str, what: str) -> str:
+        name = f"{task}.{what}"
+        self.sent[task].append(name)
+        return name
 
     async def _asked(self, op: str, task: str, name: str, lane: Lane | str, number: int = 0) -> None:
         """Ask until it is acknowledged or refused, and note it. A withdrawal whose answer was lost stays unknown."""
@@ -134,10 +204,13 @@ class Soak:
         while await self.app.store.task(task) is None:  # noqa: ASYNC110 - another process writes it
             await asyncio.sleep(PAUSE_S[0])
         async for event in self.app.task(task).events():
-            self.clients.note(op="event", task=task, number=event.number, kind=event.kind, run=event.run)
+            how = {name: event.data[name] for name in ("end", "reason") if event.kind == "run.ended"}
+            self.clients.note(op="event", task=task, number=event.number, kind=event.kind, run=event.run, **how)
             last = last or (event.kind == "message.promoted" and event.data["message_id"] == f"{task}.{LAST}")
-            if last and event.kind == "run.ended":
-                self.rested[task].set()
+            if event.kind == "run.ended":
+                self.ended[task] = event.number
+                if last:
+                    self.rested[task].set()
             if event.kind == "help.requested":
                 for who in ("one", "two"):
                     word = self._decide if event.needs_approval else self._answer
@@ -159,13 +232,14 @@ class Soak:
 
     # --- deaths -------------------------------------------------------------------------------------------------
 
-    async def _kill(self, over_s: float) -> None:
+    async def _kill(self) -> None:
         dice = random.Random(f"{self.seed} deaths")
-        while now_s() < over_s:
+        while now_s() < self.over_s:
             await asyncio.sleep(dice.uniform(*KILL_EVERY_S))
             victim = await self.victims(dice)
             if victim is not None:
                 self.killed.append(victim.kind)
+                self.clients.note(op="kill", kind=victim.kind)
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(victim.pid, signal.SIGKILL)
 

@@ -1,8 +1,8 @@
 """The agent of the soak, as worker processes load it: `tests.races.soaking:agent`.
 
 Each message that it is told leads to one call: a message with `?` in its name to a question, any other to one effect
-under that name, which waits for an approval where the name has a `!`. The outside notes when the model is asked and
-with which messages, and when a call arrives.
+under that name, which waits for an approval where the name has a `!`. The outside notes when the model is asked, with
+which messages and which results, and when a call arrives and ends: one that does not was cut.
 """
 
 import asyncio
@@ -11,12 +11,13 @@ import zlib
 from pathlib import Path
 
 from perdure import Agent, Call, Check, ToolError, tool
-from perdure.core.agent import RetryPolicy
+from perdure.core.agent import Budget, RetryPolicy
 from perdure.core.content import Entry, ModelEntry, ModelReply, ToolEntry, UserEntry
 from perdure.core.ports import BlobReader, DeltaSink, ModelRequest
 from perdure.testing import call, calls, say, scripted
 from perdure.testing.script import Step
 from tests.crash.world import World
+from tests.races import breaking
 from tests.races.notes import Notes
 
 PLACE = Path(os.environ.get("PERDURE_TEST_PLACE", "/nonexistent"))
@@ -24,6 +25,9 @@ OUTSIDE = Notes(PLACE / "outside.jsonl")
 WORLD = World(PLACE / "world.db")
 HEARTBEAT_S = 5.0
 ASKS, PAYS = "?", "!"
+ENDLESS = Budget(turns_max=10_000)
+"""A run whose clients never let it rest goes on: no end of it is the agent's own doing."""
+
 FAST = RetryPolicy(attempts_max=20, first_ms=50, factor=1.0)
 
 
@@ -53,6 +57,7 @@ async def _acted(name: str, call: Call) -> str:
     if not WORLD.apply(name, call.idempotency_key):
         raise ToolError("the key is closed")
     await asyncio.sleep(pause_s(name, 0.4))
+    OUTSIDE.note(what="end", task=call.task_id, name=name, key=call.idempotency_key)
     return "acted"
 
 
@@ -79,6 +84,18 @@ def said_in(transcript: tuple[Entry, ...]) -> list[str]:
     return [entry.message.text for entry in transcript if isinstance(entry, UserEntry)]
 
 
+def results_in(transcript: tuple[Entry, ...]) -> list[tuple[str, str]]:
+    """Return what the model is told of each call that acts: the message's name, and the result's status."""
+    names = {
+        each.call_id: str((each.arguments or {}).get("name"))
+        for entry in transcript
+        if isinstance(entry, ModelEntry)
+        for each in entry.reply.calls
+    }
+    results = [entry.result for entry in transcript if isinstance(entry, ToolEntry)]
+    return [(names[result.call_id], result.status) for result in results if result.tool in {"act", "pay"}]
+
+
 class Noted:
     """The scripted model; the outside notes each request."""
 
@@ -95,16 +112,20 @@ class Noted:
             for entry in transcript
             if isinstance(entry, ToolEntry) and entry.result.tool == "ask_participant" and entry.result.status == "ok"
         ]
-        OUTSIDE.note(what="model", task=request.task_id, turn=request.turn, said=said, answers=answers)
+        told = {"said": said, "answers": answers, "results": results_in(transcript)}
+        OUTSIDE.note(what="model", task=request.task_id, turn=request.turn, **told)
         await asyncio.sleep(pause_s(f"{request.task_id}/{request.turn}", 0.2))
         return await self._model.reply(request, on_delta, blobs)
 
 
+if os.environ.get(breaking.GUARD):
+    breaking.take_out()
 agent = Agent(
     os.environ.get("PERDURE_TEST_AGENT", "soaking"),
     model=Noted(),
     tools=(act, pay),
     after_answer="input_required",
+    budget=ENDLESS,
     model_heartbeat_timeout_s=HEARTBEAT_S,
     model_retry=FAST,
 )

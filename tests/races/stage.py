@@ -106,6 +106,19 @@ class Stage:
         await until(ready, WAIT_S)
         return found[0]
 
+    @contextlib.asynccontextmanager
+    async def tools_connect(self) -> AsyncIterator[int]:
+        """Kill the worker; give the process of the next one, whose tools connect until this is left or it dies."""
+        held = acting.hold(self.bench.home, self.bench.queue, "connecting")
+        held.touch()
+        try:
+            before = self.bench.outside.count("connecting")
+            await self.kill()
+            await until(lambda: self.bench.outside.count("connecting") > before, WAIT_S)
+            yield self.bench.outside.of("connecting")[-1].pid
+        finally:
+            held.unlink()
+
     async def kill(self) -> None:
         """Kill the worker wherever it is."""
         pid = await self.worker_pid()

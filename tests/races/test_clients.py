@@ -4,15 +4,20 @@ The races themselves are `tests/cli/client/test_ends.py` (every order of arrival
 (real servers); here it is seen that they depend on what they are meant to show.
 """
 
-from typing import Any
+import sys
 
 import pytest
 
-from perdure.cli.client import ends
 from perdure.cli.client.order import InOrder
 from perdure.cli.client.said import Said
+from tests.cli.client import visitor as visiting
+from tests.cli.client.conftest import house, visitor
 from tests.cli.client.test_ends import test_around_a_failure_every_order_of_arrival_comes_out_alike as arrivals
-from tests.races.without import Rule, without
+from tests.cli.client.test_served import test_a18_a_run_that_fails_ends_the_command_with_its_reason as failing
+from tests.cli.client.visitor import House, Visitor
+from tests.supervisor.fleet import FOLDER
+
+__all__ = ["house", "visitor"]
 
 
 def test_a17_a_client_that_goes_by_arrival_ends_on_the_wrong_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,9 +30,13 @@ def test_a17_a_client_that_goes_by_arrival_ends_on_the_wrong_one(monkeypatch: py
         arrivals()
 
 
-def test_a18_a_client_that_takes_any_end_for_an_answer_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    method: Any = ends.MessageEnd._run_ended
-    any_end = without("any end", Rule(method, 'answered = said.data.get("end") == "answered"', "answered = True"))
-    monkeypatch.setattr(ends.MessageEnd, "_run_ended", any_end)
-    with pytest.raises(AssertionError, match="'answered' != 'unanswered'"):
-        arrivals()
+@pytest.mark.slow
+def test_a18_a_client_that_takes_any_end_for_an_answer_is_wrong(
+    house: House, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command itself, against the same server: it exits with 0 although the run failed."""
+    monkeypatch.setattr(visiting, "COMMAND", (sys.executable, "-m", "tests.races.sending"))
+    monkeypatch.setenv("PYTHONPATH", str(FOLDER))
+    with pytest.raises(AssertionError, match="assert 0 == 1") as wrong:
+        failing(house, visitor)
+    assert "Finished(code=0" in str(wrong.value)

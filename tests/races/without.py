@@ -82,10 +82,10 @@ def without(name: str, rule: Rule) -> FunctionType:
     return made
 
 
-def take_out() -> None:
-    """Let every task of this process that names a rule live without it. Once in a process."""
+def take_out(rules: Mapping[str, Rule] = RULES) -> None:
+    """Let every task of this process that names one of the rules live without it. Once in a process."""
     functions: dict[int, tuple[FunctionType, dict[str, FunctionType]]] = {}
-    for name, rule in RULES.items():
+    for name, rule in rules.items():
         function, versions = functions.setdefault(id(rule.function), (rule.function, {}))
         versions[name] = without(name, rule)
     for function, versions in functions.values():

@@ -28,13 +28,19 @@ async def test_r12_a_poison_task_ends_at_its_limit_and_its_neighbours_finish_unc
         ended = await event(poison, "run.ended", end="failed")
         assert ended.data["reason"] == "crash_loop"
         watch.go()
+        # Before their last turn: one without a crash takes a count off.
+        lost = {task.id: await open_and_uncounted(bench, task) for task in neighbours}
         for task in neighbours:
-            assert await result(task) == "ok: neighbour done"
+            asked = await event(task, "help.requested")
+            assert asked.data["text"] == "neighbour done, and now?"
+            await task.answer(asked.help_id, "nothing more")
+            assert await result(task) == "ok: nothing more"
         stored = await bench.sound(poison, watch.app.store)
-        state = await bench.tasks.state(poison.id)
+        poisoned = await bench.tasks.state(poison.id)
         for task in neighbours:
             await bench.sound(task, watch.app.store)
-            assert (await bench.tasks.state(task.id)).crashes == 0
+            state = await bench.tasks.state(task.id)
+            assert (state.crashes, state.shared_deaths) == (0, 0)
         after = await watch.app.send("talk")
         assert await result(after) == "talked"
         claims = await failures(bench, poison.id)
@@ -48,10 +54,20 @@ async def test_r12_a_poison_task_ends_at_its_limit_and_its_neighbours_finish_unc
     assert quarantined & set(pids), "its last attempts ran in quarantine"
     assert {claim.kind for claim in claims.values()} == {"worker_died"}
     assert {row.data["failure"] for row in rows_of(stored, "tool.failed")} == {"worker_died"}
-    assert state.entries == 2, "the message and the reply that asked for the call: nothing grows with each try"
+    assert poisoned.entries == 2, "the message and the reply that asked for the call: nothing grows with each try"
     hit = {noted.key for noted in bench.outside.of("neighbour.again")}
     assert hit, "the poison did cost its neighbours a worker"
-    assert {task.id for task in neighbours} >= {key.partition("/")[0] for key in hit}
+    assert {task for task, deaths in lost.items() if deaths} == {key.partition("/")[0] for key in hit}
+
+
+async def open_and_uncounted(bench: Bench, task: Task) -> int:
+    """See that a neighbour, while its run is open, has the deaths that it shared counted as that; return how many."""
+    await event(task, "help.requested")
+    deaths, state = await failures(bench, task.id), await bench.tasks.state(task.id)
+    assert state.run is not None
+    assert (state.crashes, state.shared_deaths) == (0, len(deaths))
+    assert not any(death.alone for death in deaths.values())
+    return len(deaths)
 
 
 async def in_every_worker(watch: Watch) -> list[Task]:

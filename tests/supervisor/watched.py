@@ -100,6 +100,9 @@ async def late(call: Call) -> str:
 def script(transcript: tuple[Entry, ...]) -> Step:
     first = transcript[0]
     what = first.message.text if isinstance(first, UserEntry) else ""
+    if what == "neighbour" and len(replies(transcript)) == 1:
+        question = f"{results(transcript)[0].text}, and now?"
+        return call("ask_participant", {"question": question})  # its run stays open, and no worker has it
     if what == "talk" or replies(transcript):
         return say(" | ".join(f"{result.status}: {result.text}" for result in results(transcript)) or "talked")
     return call(what)
