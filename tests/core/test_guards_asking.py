@@ -2,8 +2,8 @@
 
 import pytest
 
-from perdure.core import approvals, questions, rulebook
-from perdure.core.machine import approving, asking, calls, doubts, draft, helping, turn
+from perdure.core import approvals, questions, rulebook, shortening
+from perdure.core.machine import approving, asking, calls, draft, helping, turn
 from tests.core import test_asking as middle
 from tests.core import test_rulebook as rules
 from tests.core import test_rules_approvals as asked
@@ -167,13 +167,13 @@ GUARDS = {
         rules.test_of_what_is_written_and_what_is_read_the_stricter_ruling_counts,
     ),
     "what would not be seen is escaped": Guard(
-        doubts.shown_call,
+        shortening._shown_call,
         "visible(safe_text(",
         "str(safe_text(",
         seen.test_what_asks_about_a_call_hides_nothing_of_it_before_it_runs_and_after,
     ),
     "a name of an argument is quoted": Guard(
-        doubts._shown_name,
+        shortening._shown_name,
         "if _PLAIN_NAME.fullmatch(name)",
         "if True",
         seen.test_a_name_of_an_argument_forges_nothing,

@@ -39,7 +39,7 @@ def test_a_call_waits_for_approval_and_nothing_of_it_begins() -> None:
     assert request.digest == exact(REFUND)
     assert request.text == (
         'May refund(amount=150, order_id="A-1") run? More than 100. '
-        'Answer "approve" or "decline", and why after a colon.'
+        f'Answer "approve {request.digest[:8]}" or "decline {request.digest[:8]}", and why after a colon.'
     )
     assert (task.status, task.flights, task.waits, task.expiries) == ("input_required", {}, {}, {})
     row = task.rows("help.requested")[0]

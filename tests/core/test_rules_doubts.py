@@ -6,7 +6,7 @@ from perdure.core import limits
 from perdure.core.agent import ToolSpec
 from perdure.core.effects import Late, Word
 from perdure.core.errors import InvalidInput
-from perdure.core.machine.doubts import shown_call
+from perdure.core.shortening import shown_call
 from perdure.core.state import TaskState
 from tests.core.task import Task, call
 from tests.core.test_rules_calls import calling

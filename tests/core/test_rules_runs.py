@@ -272,6 +272,23 @@ def test_p1_a_message_whose_model_was_down_in_run_after_run_is_listed_when_the_t
     assert task.log[-1].data["unprocessed"] == ["a", "more"]
 
 
+def test_p1_of_very_many_without_a_reply_the_latest_are_named_and_the_others_counted() -> None:
+    task = begun(after_answer="input_required")
+    sent = ["a"]
+    for burst in range(5):
+        task.model_fails("model_permanent")
+        for place in range(100):
+            sent.append(f"m-{burst}-{place}")
+            task.send(sent[-1], lane="steer")
+    task.cancel()
+    task.model_fails("cancelled")
+    last: Any = task.log[-1].data
+    promoted = [str(row.data["message_id"]) for row in task.rows("message.promoted")]
+    assert last["unprocessed_before"] == len(promoted) - limits.MESSAGE_IDS_REMEMBERED > 0
+    assert sent[-len(last["unprocessed"]) :] == last["unprocessed"]
+    assert len(last["unprocessed"]) + last["unprocessed_before"] == len(sent)
+
+
 def test_p5_cancel_while_it_winds_down_waits_for_what_flies() -> None:
     task = begun()
     task.cancel()

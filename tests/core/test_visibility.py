@@ -6,7 +6,7 @@ import unicodedata
 import pytest
 
 from perdure.core import limits
-from perdure.core.machine.doubts import shown_call
+from perdure.core.shortening import shown_call
 from perdure.core.visibility import visible
 from tests.core.task import asking, call
 from tests.core.test_rules_calls import calling

@@ -17,6 +17,7 @@ from perdure.core.agent import AgentSpec
 from perdure.core.commands import Append, CallModel, CallTool, Command, Fence, Persist, StopFlights
 from perdure.core.effects import Answer
 from perdure.core.failure import Failure
+from perdure.core.limits import MESSAGE_IDS_REMEMBERED
 from perdure.core.log import EntryRef, LogEvent
 from perdure.core.state import TaskState
 
@@ -525,8 +526,10 @@ class Witness:
         self.status = str(row.data["state"])
         if self.terminal:
             must(self.run == 0, "P5", "the task ends before its run")
-            left = [*self.unanswered, *self.pending]
-            must(row.data["unprocessed"] == left, "P1", "the terminal row names other messages")
+            named = self.unanswered[-MESSAGE_IDS_REMEMBERED:]
+            must(row.data["unprocessed"] == [*named, *self.pending], "P1", "the terminal row names other messages")
+            counted = row.data.get("unprocessed_before", 0)
+            must(counted == len(self.unanswered) - len(named), "P1", "the terminal row counts other messages")
 
     # --- the machine's own account ------------------------------------------------------------------------------
 

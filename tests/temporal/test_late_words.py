@@ -66,12 +66,12 @@ def test_b22_a_late_word_that_names_its_call_is_refused_beside_what_is_open() ->
             answered(task, said)
 
 
-def test_a_decision_as_an_object_is_no_order_to_a_model_that_had_asked_for_one() -> None:
+def test_b22_a_second_word_is_no_order_to_a_model_that_had_asked_for_one() -> None:
     task, _ = decided()
-    with pytest.raises(InvalidInput, match="digest: is missing, and no call waits for a decision"):
-        answered(task, {"approve": True, "arguments": {"amount": 5}})
-    assert answered(task, "approve") is None
-    assert answered(task, "decline: the colour") is None
+    for said in ({"approve": True, "arguments": {"amount": 5}}, "approve", "decline: the colour"):
+        with pytest.raises(InvalidInput, match="digest: is missing, and no call waits for a decision"):
+            answered(task, said)
+    assert answered(task, "please approve") is None
 
 
 def test_a_bare_word_after_an_approval_answers_no_open_question() -> None:
@@ -152,11 +152,11 @@ GUARDS = {
         "(not _offers",
         test_a_bare_word_is_not_taken_by_the_question_before_the_call_that_waits,
     ),
-    "an object is a decision": Guard(
+    "a word that comes second is no message": Guard(
         helping.refuse_late_word,
-        "not open_now and as_object",
-        "False",
-        test_a_decision_as_an_object_is_no_order_to_a_model_that_had_asked_for_one,
+        "if not open_now:",
+        "if False:",
+        test_b22_a_second_word_is_no_order_to_a_model_that_had_asked_for_one,
     ),
     "other words are what they say": Guard(
         helping.refuse_late_word,

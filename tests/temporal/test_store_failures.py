@@ -26,6 +26,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make a write that is not taken fail soon: the settings, not the behaviour, are the test's."""
     monkeypatch.setattr(limits, "STORE_WRITE_TIMEOUT_S", 0.3)
     monkeypatch.setattr(limits, "ACKNOWLEDGE_WITHIN_S", 0.6)
+    monkeypatch.setattr(limits, "STORE_ASKED_AGAIN_S", 0.2)
     monkeypatch.setattr(limits, "BACKOFF_MAX_MS", 300)
     monkeypatch.setattr(limits, "RECORD_WITHIN_S", 0.3)
 
@@ -100,6 +101,71 @@ async def test_p9_the_pause_after_a_long_outage_keeps_nobody_waiting(
         gate.open.set()
         await event(task, "run.ended", end="stopped")
         await bench.sound(task, app.store, replays=False)
+
+
+async def test_who_asks_while_a_write_fails_has_it_tried_again_soon(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What that write did not take along yet waits for the next one, which must not come after a long pause."""
+    monkeypatch.setattr(retry, "_LOSS_POLICY", RetryPolicy(attempts_max=1, first_ms=50_000))
+    monkeypatch.setattr(limits, "BACKOFF_MAX_MS", 60_000)
+    monkeypatch.setattr(limits, "STORE_WRITE_TIMEOUT_S", 1.5)
+    monkeypatch.setattr(limits, "ACKNOWLEDGE_WITHIN_S", 10.0)
+    gate = Gate()
+
+    @tool(effect="read")
+    async def look_up() -> str:
+        await gate.pass_through()
+        return "found"
+
+    async with bench.app(bench.agent(call("look_up"), say("done"), tools=[look_up])) as app:
+        task = await app.send("go")
+        await gate.wait_reached()
+        async with held(bench):
+            sending = asyncio.create_task(task.send("more", message_id="m-2"))
+            await until(lambda: _admitted(bench, task.id, "m-2"))
+            stopping = asyncio.create_task(task.stop())  # into the write that is under way
+            await until(lambda: _ends(bench, task.id))
+            await until(lambda: degraded(task))
+        async with asyncio.timeout(ANSWER_WITHIN_S / 2):
+            assert await stopping
+            await asyncio.gather(sending, return_exceptions=True)
+        gate.open.set()
+        await event(task, "run.ended", end="stopped")
+
+
+async def _admitted(bench: Bench, task_id: str, name: str) -> bool:
+    return any(pending.message_id == name for pending in (await bench.tasks.state(task_id)).inbox)
+
+
+async def _ends(bench: Bench, task_id: str) -> bool:
+    run = (await bench.tasks.state(task_id)).run
+    return run is None or run.ending is not None
+
+
+async def test_p7_resends_in_an_outage_do_not_fill_the_history(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often somebody asks again, as they are told to: past the bound nothing of it is recorded."""
+    monkeypatch.setattr(limits, "HISTORY_EVENTS_TAKEN_MAX", 150)
+    gate = Gate()
+
+    @tool(effect="read")
+    async def look_up() -> str:
+        await gate.pass_through()
+        return "found"
+
+    async with bench.app(bench.agent(call("look_up"), say("and"), say("done"), tools=[look_up])) as app:
+        task = await app.send("go")
+        await gate.wait_reached()
+        async with held(bench):
+            for _ in range(30):
+                with pytest.raises(Unavailable):
+                    await task.send("more", message_id="m-2")
+            (history,) = await bench.histories(task.id)
+        gate.open.set()
+        assert await task.result() == "done"
+        stored = await bench.sound(task, app.store, replays=False)
+    assert len(history.events) < 200
+    assert [row.data["message_id"] for row in rows_of(stored, "message.promoted")][1:] == ["m-2"]
 
 
 async def test_a_send_says_at_once_that_the_store_fails_and_a_resend_tells(bench: Bench) -> None:

@@ -94,6 +94,7 @@ TOLD: Final = frozenset(
         "status",
         "tool",
         "unprocessed",
+        "unprocessed_before",
         "verdict",
     }
 )

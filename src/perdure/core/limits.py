@@ -123,6 +123,9 @@ death costs without a supervisor, and a replay elsewhere costs milliseconds."""
 STORE_WRITE_TIMEOUT_S = 10.0
 """A write to the store that takes longer is begun again; every write is safe to repeat."""
 
+STORE_ASKED_AGAIN_S = 2.0
+"""After a write that failed the next one comes no sooner, whoever asks: each stands in the task's history."""
+
 RECORD_WITHIN_S = 10.0
 RECORD_PAUSE_S = 0.5
 """A result that the store does not take is offered again for so long: a restart of a database takes about five seconds.
@@ -197,7 +200,7 @@ batch brings (below 2 MiB) is in the history a second time when it is stored."""
 
 HISTORY_EVENTS_TAKEN_MAX = 4_000
 """Events of one history above which a task takes in nothing but what leads out of its present step, until it has
-continued as new. A single operation is eleven events, and a replay of this many takes 0.7 s of a quiet processor: a
+continued as new. A single operation is eleven events, some fifteen while the store fails, and a replay of this many takes 0.7 s of a quiet processor: a
 worker's death must not leave a task that nobody can replay within a workflow task's 2 s."""
 
 EVENTS_PER_WRITE_MAX = 200

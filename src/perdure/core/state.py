@@ -207,6 +207,9 @@ class TaskState(Frozen):
         exclude_if=lambda given: not given,
         description="ids of the messages in the transcript that no reply of the model came after (P1)",
     )
+    unanswered_before: int = Field(
+        default=0, exclude_if=lambda given: given == 0, description="further ones before these, too many to name"
+    )
     run: Run | None = None
     runs: int = 0
     turn: Turn | None = None

@@ -272,7 +272,7 @@ def _summarised(call: ToolCall, found: Examined) -> CallSummary:
     asks = found.ruling is not None and found.ruling.then == "ask"
     shown, cut = None, False
     if call.arguments is not None and asks:
-        shown, cut = shortened(call.arguments, asking_limits.SHOWN_BYTES_MAX)
+        shown, cut = shortened(call.tool, call.arguments, asking_limits.SHOWN_BYTES_MAX)
     elif call.arguments is not None:
         arguments = canonical(call.arguments)
         shown = arguments.decode() if len(arguments) <= INLINE_ARGUMENTS_BYTES_MAX else None

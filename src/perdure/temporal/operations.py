@@ -24,7 +24,6 @@ from perdure.core.state import TaskState
 from perdure.temporal.admissible import message_digest, question_for, refuse_unstorable, words_of
 from perdure.temporal.contracts import AnswerRequest, InboxItem, InboxReply, Operation, Receipt
 from perdure.temporal.flights import now_ms
-from perdure.temporal.waiting import within
 from perdure.temporal.writer import Writer
 
 
@@ -125,17 +124,16 @@ class Operations:
     async def _until(self, holds: Callable[[], bool]) -> None:
         """Wait until it holds, for ACKNOWLEDGE_WITHIN_S or until the store refuses.
 
-        A timer would cost every operation two events of the history. It is spared while a write is under way, which
-        ends or is timed out by then, and brings the workflow here; where the store fails, nothing else would.
+        Without a timer, which would cost every operation two events of the history. A write that does not end is timed
+        out by then, and its failure brings the workflow here; and where the next try comes later, there is nothing to
+        wait for.
         """
         writer, until_s = self._writer, workflow.time() + limits.ACKNOWLEDGE_WITHIN_S
 
         def over() -> bool:
-            return holds() or writer.parked or workflow.time() >= until_s
+            return writer.parked or workflow.time() >= until_s or writer.next_try_s > until_s
 
-        await workflow.wait_condition(lambda: over() or writer.pausing)
-        if not over():
-            await within(over, until_s - workflow.time())
+        await workflow.wait_condition(lambda: holds() or over())
 
     async def _shown(self, numbers: Sequence[int]) -> None:
         """Wait until these rows, of what changed the inbox, can be read by whoever asked.
@@ -159,17 +157,23 @@ class Operations:
         task_id = self._writer.state.task_id
         if updates >= limits.UPDATES_TAKEN_MAX:
             raise Unavailable(f"task {task_id} was asked {updates} things within one step; stop it, or ask again later")
+        problem = overfull(task_id)
+        if problem is None:
+            return
         for each in operations:
             if each.stop or each.cancel or each.answer:
                 return
             if each.message is not None and self._leads_out(each.message):
                 return
-        refuse_overfull(task_id)
+        raise problem
 
     def _leads_out(self, item: InboxItem) -> bool:
-        """Whether a message adds nothing to the history but its own update: it is known, or answers a question."""
+        """Whether a message adds nothing to the history but its own update: it is known, or answers a question.
+
+        One that is known and still owed to the store could be told nothing else than to ask again.
+        """
         if item.message.message_id in self._known:
-            return True
+            return self._writer.stored([item.message.message_id])
         try:
             return question_for(self._writer.state, item) is not None
         except InvalidInput:
@@ -229,8 +233,8 @@ def _event(asked: Operation) -> events.Event:
     raise InvalidInput("operation", "says nothing that this worker knows; use workers of the version that sent it")
 
 
-def refuse_overfull(task_id: str) -> None:
-    """Raise while the history has no room for more: Temporal ends a workflow whose history is too large (P1).
+def overfull(task_id: str) -> Unavailable | None:
+    """Return the refusal while the history has no room for more: Temporal ends a workflow whose history is too large.
 
     It is continued as new between turns, which may be hours away while a tool runs. What leads out of there (a stop, a
     cancel, an answer) is always taken.
@@ -238,10 +242,11 @@ def refuse_overfull(task_id: str) -> None:
     info = workflow.info()
     size, count = info.get_current_history_size(), info.get_current_history_length()
     if size > limits.HISTORY_BYTES_MAX or count > limits.HISTORY_EVENTS_TAKEN_MAX:
-        raise Unavailable(
+        return Unavailable(
             f"task {task_id} has taken in as much as fits before its present step ends ({count} events and "
             f"{size // limits.KIB} KiB of history); send it again later"
         )
+    return None
 
 
 def disagreement(what: str, diverged: str) -> str:

@@ -49,7 +49,7 @@ from perdure.temporal.contracts import (
 )
 from perdure.temporal.fault_points import reach
 from perdure.temporal.flights import Flights, now_ms
-from perdure.temporal.operations import Operations, disagreement, refuse_overfull, winds_down
+from perdure.temporal.operations import Operations, disagreement, overfull, winds_down
 from perdure.temporal.waiting import within
 from perdure.temporal.writer import Writer
 
@@ -273,7 +273,9 @@ class TaskWorkflow:
         question = question_for(self._state, item)
         if question is None:  # an answer needs no room in the inbox, and leads out of a step whose history is full
             refuse_admission(self._state)
-            refuse_overfull(self._state.task_id)
+            problem = overfull(self._state.task_id)
+            if problem is not None:
+                raise problem
         event: events.Event = events.Admitted(at_ms=now_ms(), message_id=name, digest=content, lane=item.lane)
         if question is not None:
             help_id, text = question.help_id, words_of(item.message)

@@ -6,7 +6,8 @@ a local one would write before its workflow task commits, and a kill in between 
 not happen.
 
 A store that fails is retried without end, with a backoff of up to a minute; the task is shown as degraded meanwhile.
-Who asks something of the task cuts that short: the store may be well again, and they wait for it.
+Who asks something of the task cuts that short, to a few seconds after the last try: the store may be well again, and
+they wait for it; but each try stands in the history.
 
 A store that *refuses* is another matter: it holds other rows than this task's history, or lacks some that it had
 confirmed (one of the two was restored from another moment). Writing again changes nothing, so nothing is written again
@@ -14,6 +15,7 @@ by itself: the task is parked, which calls nothing and costs nothing (P8), and s
 that a person does to the task tries once more; by then the right files may be back, and it goes on.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 
@@ -71,9 +73,10 @@ class Writer:
         self._persisted = 0
         self._writing = False
         self._failures = 0
-        self._hurried = False
-        self.pausing = False
-        """Whether it waits before the next try, with no write under way."""
+        self._asked = False
+        self._soonest_s = 0.0
+        self.next_try_s = 0.0
+        """When it tries again, by the workflow's time, after a write that failed; 0 while none waits."""
         self.diverged = ""
         """Why the store refused a write, until it takes one."""
         self.parked = False
@@ -128,7 +131,9 @@ class Writer:
     def try_again(self) -> None:
         """Try once more, and now, what the store refused or did not take: somebody asks for something."""
         self.parked = False
-        self._hurried = True
+        self._asked = True
+        if self.next_try_s:
+            self.next_try_s = min(self.next_try_s, max(self._soonest_s, workflow.time()))
 
     # --- paying it ----------------------------------------------------------------------------------------------
 
@@ -155,7 +160,7 @@ class Writer:
             snapshot=body_of(self.state) if persist else None,
         )
         name = "persist" if persist or fence else "intake" if messages else "emit_event"
-        self._writing, self._persist_owed = True, False
+        self._writing, self._persist_owed, self._asked = True, False, False
         try:
             await _execute(name, WriteInput(batch=batch))
         except ActivityError as error:
@@ -199,11 +204,18 @@ class Writer:
                 await self._pause(delay_ms / 1000)
 
     async def _pause(self, delay_s: float) -> None:
-        self._hurried, self.pausing = False, True
+        """Wait, and if somebody asks meanwhile, or did while the write failed, no longer than a moment."""
+        now_s = workflow.time()
+        self._soonest_s = now_s + min(delay_s, limits.STORE_ASKED_AGAIN_S)
+        self.next_try_s = self._soonest_s if self._asked else now_s + delay_s
         try:
-            await within(lambda: self._hurried, delay_s)
+            if not self._asked:
+                await within(lambda: self._asked, delay_s)
+            rest_s = self._soonest_s - workflow.time()
+            if rest_s > 0:
+                await asyncio.sleep(rest_s)
         finally:
-            self.pausing = False
+            self.next_try_s = 0.0
 
     def _park(self, message: str) -> None:
         if self.outbox.confirmed == 0:

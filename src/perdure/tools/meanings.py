@@ -23,10 +23,14 @@ _EXACT_DIGITS_MAX: Final = 40
 
 
 def meaning(value: object) -> object:
-    """Return a value as JSON has it, or `UNTOLD`."""
+    """Return a value as JSON has it, or `UNTOLD`.
+
+    Its properties and serializers are the author's code, which may raise anything: the call is a good one all the same,
+    and its rule then asks.
+    """
     try:
         return _json(value)
-    except RecursionError:
+    except Exception:  # noqa: BLE001 - another's code, as a tool is
         return UNTOLD
 
 
@@ -52,7 +56,8 @@ def _of_object(value: Any) -> object:
     if isinstance(value, SecretStr | SecretBytes):
         return _json(value.get_secret_value())
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _json(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        set_now = [field.name for field in dataclasses.fields(value) if hasattr(value, field.name)]
+        return {name: _json(getattr(value, name)) for name in set_now}
     try:
         return to_jsonable_python(value)
     except (PydanticSerializationError, ValueError):

@@ -40,11 +40,11 @@ def put(*requests: ElicitRequest, state: str | None = "s", so_far: Answers | Non
 @pytest.mark.parametrize(
     ("properties", "how", "choices"),
     [
-        (TEXT, '(reason) Answer with a text; or "decline".', ()),
-        (NUMBER, '(count) Answer with a whole number; or "decline".', ()),
+        (TEXT, '(reason) Answer with a text; or "/decline".', ()),
+        (NUMBER, '(count) Answer with a whole number; or "/decline".', ()),
         (SURE, '(Whether you are) Answer "yes" or "no"; or "decline".', ("yes", "no", "decline")),
         (SIZE, '(size) Answer one of: S, M; or "decline".', ("S", "M", "decline")),
-        (TEXT | NUMBER, 'Answer with a JSON object (reason: a text, count: a whole number), or "decline".', ()),
+        (TEXT | NUMBER, 'Answer with a JSON object (reason: a text, count: a whole number), or "/decline".', ()),
         ({}, 'Answer "yes" or "decline".', ("yes", "decline")),
     ],
 )

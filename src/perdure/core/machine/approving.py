@@ -7,15 +7,16 @@ A call begins, in its order, once it is approved; one that is declined, or of wh
 from pydantic import JsonValue
 
 from perdure.core import asking_limits, events
-from perdure.core.approvals import APPROVE, DECLINE, Approval, call_digest, code_of, read_decision, visible
+from perdure.core.approvals import APPROVE, DECLINE, Approval, call_digest, code_of, read_decision
 from perdure.core.digests import canonical
 from perdure.core.effects import effect_key, request_digest
 from perdure.core.errors import InvalidInput, InvariantBroken
 from perdure.core.machine.closing import close_call
-from perdure.core.machine.doubts import doubt_of, sender_of, shown_call
+from perdure.core.machine.doubts import doubt_of, sender_of
 from perdure.core.machine.draft import Draft, made_result
 from perdure.core.machine.helping import close_request, put_question
 from perdure.core.questions import Manner
+from perdure.core.shortening import shortened, shown_call
 from perdure.core.state import CallState, HelpRequest
 
 
@@ -33,25 +34,21 @@ def ask_for_approvals(draft: Draft) -> None:
     rests = [call for call in draft.turn.calls if call.outcome is None and call.asked is None and call.ops is None]
     due = [call for call in rests if needs_approval(call) and doubt_of(draft, call) is None]
     for call in due:
-        ask_for_approval(draft, call, others=len(due) - 1)
+        ask_for_approval(draft, call)
 
 
-def ask_for_approval(draft: Draft, call: CallState, others: int = 0) -> None:
-    """Put one call to a person, together with so many others.
-
-    Where the task has asked for another one, a word must say which it is about: one that comes late would otherwise
-    approve what its sender never saw (B22).
-    """
+def ask_for_approval(draft: Draft, call: CallState) -> None:
+    """Put one call to a person, with the code by which a word says that it is about this one (B22)."""
     if call.ruling is None:
         raise InvariantBroken("P3", f"call {draft.turn.number}/{call.index} asks for an approval that it needs not")
     key = call_key(draft, call)
     why = call.ruling.reason.rstrip(".") or f"It waits by the rule: {call.ruling.rule}"
     until = call.ruling.expires_in_s
     exact = call_digest(call.tool, call.arguments_digest, key)
-    which = f" {code_of(exact)}" if draft.state.approvals + others > 0 else ""
+    code = code_of(exact)
     within = f" Without an answer within {until:g} s it is declined." if until is not None else ""
     text = (
-        f'May {call.shown or call.tool} run? {why}. Answer "{APPROVE}{which}" or "{DECLINE}{which}", '
+        f'May {call.shown or call.tool} run? {why}. Answer "{APPROVE} {code}" or "{DECLINE} {code}", '
         f"and why after a colon.{within}"
     )
     draft.set(approvals=draft.state.approvals + 1)
@@ -100,8 +97,8 @@ def take_decision(draft: Draft, call: CallState, request: HelpRequest, event: ev
     draft.log_row("help.answered", told | ({} if changed is None else {"arguments": changed}) | sender_of(event))
     draft.set_call(call.index, asked=None, approval=approval, arguments_digest=run)
     if changed is not None:  # should its outcome be unknown, a person is asked about what ran
-        shown = shown_call(call.tool, canonical(changed).decode(), asking_limits.SHOWN_BYTES_MAX)
-        draft.set_call(call.index, shown=visible(shown))
+        arguments_json, _ = shortened(call.tool, changed, asking_limits.SHOWN_BYTES_MAX)
+        draft.set_call(call.index, shown=shown_call(call.tool, arguments_json, asking_limits.SHOWN_BYTES_MAX))
 
 
 def _changed(call: CallState, arguments: dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:

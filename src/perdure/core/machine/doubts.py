@@ -9,15 +9,12 @@ what settles it: a result, or a key that is closed. The tool's setting says who 
 - `fail`: the model gets the same result, and the run ends.
 """
 
-import json
-import re
 from typing import Final
 
 from pydantic import JsonValue
 
 from perdure.core import events, limits
 from perdure.core.agent import ToolSpec
-from perdure.core.approvals import visible
 from perdure.core.digests import cut_text, safe_text
 from perdure.core.effects import Late, Word, effect_key
 from perdure.core.errors import InvalidInput, InvariantBroken
@@ -29,9 +26,6 @@ from perdure.core.state import CallState, Doubt, Ending, TaskState
 
 HAPPENED: Final = "it happened"
 DID_NOT_HAPPEN: Final = "it did not happen"
-
-_PLAIN_NAME: Final = re.compile("[A-Za-z_][A-Za-z0-9_]*")
-"""Whatever Python runs it, so that a replay shows the same (P11): what else is a letter depends on its version."""
 
 
 def key_of(draft: Draft, call: CallState) -> str:
@@ -100,26 +94,6 @@ def _remember(draft: Draft, call: CallState, key: str) -> bool:
 
 
 # --- a person's word --------------------------------------------------------------------------------------------
-
-
-def shown_call(tool: str, arguments_json: str | None, bytes_max: int = limits.SHOWN_CALL_BYTES_MAX) -> str:
-    """Return a call as a person reads it: `refund(order_id="A-1", amount=79.0)`.
-
-    The names of arguments are a model's words too, where the tool takes any: one that is no plain name is quoted.
-    """
-    arguments: JsonValue = json.loads(arguments_json) if arguments_json is not None else None
-    inside = "…"
-    if isinstance(arguments, dict):
-        inside = ", ".join(f"{_shown_name(name)}={_shown(value)}" for name, value in arguments.items())
-    return cut_text(visible(safe_text(f"{tool}({inside})")), bytes_max, "… [cut]")
-
-
-def _shown_name(name: str) -> str:
-    return name if _PLAIN_NAME.fullmatch(name) else _shown(name)
-
-
-def _shown(value: JsonValue) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _ask(draft: Draft, call: CallState, key: str, reason: str, *, may_ask: bool) -> None:

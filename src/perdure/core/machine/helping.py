@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-from perdure.core import events
-from perdure.core.approvals import APPROVE, Decision, code_of, read_decision
+from perdure.core import events, limits
+from perdure.core.approvals import APPROVE, DECLINE, Decision, code_of, read_decision
 from perdure.core.commands import AwaitExpiry, DropExpiry
 from perdure.core.digests import cut_text, safe_text
 from perdure.core.errors import InvalidInput
@@ -113,9 +113,9 @@ def refuse_late_word(state: TaskState, open_now: tuple[HelpRequest, ...], text: 
     """Refuse a message that decides about a call which does not wait: it came late, or second (B22).
 
     It must become neither an order to the model nor the answer to a question that its sender never saw. One that names
-    its call means that call and nothing else. One that names none is refused where a question is open that does not
-    offer this very answer, and where nothing is open if it is an object, which nobody writes to a model. A task that
-    never asked for an approval takes such words as what they say: `approve 20261130` may be about an order.
+    its call means that call and nothing else. One that names none is refused where nothing is open, and where a
+    question is that does not offer this very answer. A task that never asked for an approval takes such words as what
+    they say: `approve 20261130` may be about an order.
     """
     decision = _decision(text)
     if decision is None:
@@ -129,9 +129,10 @@ def refuse_late_word(state: TaskState, open_now: tuple[HelpRequest, ...], text: 
         raise InvalidInput("digest", f"{problem}; nothing was changed")
     if decision.digest or not was_asked:
         return
-    if not open_now and as_object:
-        raise InvalidInput("digest", "is missing, and no call waits for a decision: it was answered, or it expired")
-    if open_now and open_now[0].kind == "question" and (approvals or not _offers(open_now[0], text)):
+    if not open_now:
+        problem = "is missing, and no call waits for a decision (any more): it was answered, or it expired"
+        raise InvalidInput("digest", f"{problem}; to say this to the agent, use other words")
+    if open_now[0].kind == "question" and (approvals or not _offers(open_now[0], text)):
         problem = "is missing, and the words may be meant for a call that waited: to answer the question, name it"
         raise InvalidInput("help_id", f"{problem} ({open_now[0].help_id}) or use other words")
 
@@ -141,6 +142,10 @@ def _approvals(open_now: Sequence[HelpRequest]) -> list[HelpRequest]:
 
 
 def _decision(text: str) -> Decision | None:
+    """Return what a text decides; None where it decides nothing. Messages are long, and few hold such a word."""
+    said = text.casefold() if len(text) <= limits.ANSWER_BYTES_MAX else ""
+    if APPROVE not in said and DECLINE not in said:
+        return None
     with contextlib.suppress(InvalidInput):
         return read_decision(text)
     return None

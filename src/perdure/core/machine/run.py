@@ -1,5 +1,7 @@
 """The loop of a run: from positions to the next thing to do, until something must be waited for (R4, R7 to R13)."""
 
+from pydantic import JsonValue
+
 from perdure.core import limits
 from perdure.core.budget import exceeded
 from perdure.core.commands import Persist
@@ -120,8 +122,9 @@ def _steers(state: TaskState) -> list[Pending]:
 def _promote(draft: Draft, pending: Pending) -> None:
     """R3: promotion and the transcript entry are one step."""
     draft.set(inbox=tuple(p for p in draft.state.inbox if p.message_id != pending.message_id))
-    unanswered = (*draft.state.unanswered, pending.message_id)[-limits.MESSAGE_IDS_REMEMBERED :]
-    draft.set(unanswered=unanswered)
+    unanswered = (*draft.state.unanswered, pending.message_id)
+    dropped = max(0, len(unanswered) - limits.MESSAGE_IDS_REMEMBERED)
+    draft.set(unanswered=unanswered[dropped:], unanswered_before=draft.state.unanswered_before + dropped)
     draft.set_run(fed=True, answered=False)
     entry: EntryRef = draft.enter("user", pending.digest)
     draft.log("message.promoted", entries=[entry], message_id=pending.message_id, lane=pending.lane)
@@ -175,9 +178,13 @@ def _set_status_after(draft: Draft, end: End, reason: str, message: str) -> None
 def _finish(draft: Draft, status: TaskStatus, reason: str, message: str = "") -> None:
     """P1, P5: the terminal state, with the messages that were not acted on and the keys left open.
 
-    A message is acted on once the model replied: one that a call took along which never came back was not.
+    A message is acted on once the model replied: one that a call took along which never came back was not. Of very many
+    the latest are named, and the others, which were promoted before these, are counted.
     """
     turn = draft.state.turn
     open_calls = [f"{turn.number}/{c.index}" for c in turn.calls if c.outcome is None] if turn is not None else []
     unprocessed = [*draft.state.unanswered, *(pending.message_id for pending in draft.state.inbox)]
-    draft.set_status(status, reason, message, {"unprocessed": list(unprocessed), "open_calls": list(open_calls)})
+    left: dict[str, JsonValue] = {"unprocessed": list(unprocessed), "open_calls": list(open_calls)}
+    before = draft.state.unanswered_before
+    left |= {"unprocessed_before": before} if before else {}
+    draft.set_status(status, reason, message, left)

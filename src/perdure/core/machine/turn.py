@@ -10,9 +10,10 @@ from perdure.core.errors import IllegalEvent
 from perdure.core.machine.admission import wind_down
 from perdure.core.machine.attempts import count_crash, next_attempt, out_of_time
 from perdure.core.machine.closing import close_call, complete_turn
-from perdure.core.machine.doubts import shown_call, take_late, watched_keys
+from perdure.core.machine.doubts import take_late, watched_keys
 from perdure.core.machine.draft import Draft, made_result, problem_text
 from perdure.core.retry import Again, GiveUp, after_failure, another_may
+from perdure.core.shortening import shown_call
 from perdure.core.state import Attempts, CallState, Ending, Turn
 
 
@@ -70,7 +71,7 @@ def model_replied(draft: Draft, event: events.ModelReplied) -> None:
     entries = [draft.enter("model", event.digest)] if keeps else []
     draft.set_turn(ops=None, reply_digest=event.digest)
     draft.set_run(usage=draft.run.usage.plus(event.usage))
-    draft.set(usage=draft.state.usage.plus(event.usage), unanswered=())
+    draft.set(usage=draft.state.usage.plus(event.usage), unanswered=(), unanswered_before=0)
     calls: list[JsonValue] = [_told(i, call) for i, call in enumerate(event.calls)]
     told: dict[str, JsonValue] = {
         "attempt": event.attempt,

@@ -135,7 +135,7 @@ def _how(params: ElicitRequestFormParams) -> tuple[str, tuple[str, ...]]:
         return f'Answer "yes" or "{refuse}".', ("yes", refuse)
     if len(fields) > 1:
         named = ", ".join(f"{name}: {_kind(field)}" for name, field in fields.items())
-        return f'Answer with a JSON object ({named}), or "{refuse}".', ()
+        return f'Answer with a JSON object ({named}), or "{_apart(refuse)}".', ()
     ((name, field),) = fields.items()
     among = tuple(map(str, _among(field)))
     about = field.get("description") or field.get("title") or name
@@ -143,7 +143,7 @@ def _how(params: ElicitRequestFormParams) -> tuple[str, tuple[str, ...]]:
         return f'({about}) Answer one of: {", ".join(among)}; or "{refuse}".', (*among, refuse)
     if field.get("type") == "boolean":
         return f'({about}) Answer "yes" or "no"; or "{refuse}".', ("yes", "no", refuse)
-    return f'({about}) Answer with {_kind(field)}; or "{refuse}".', ()
+    return f'({about}) Answer with {_kind(field)}; or "{_apart(refuse)}".', ()
 
 
 def _fields(params: ElicitRequestFormParams) -> dict[str, dict[str, Any]]:
@@ -182,6 +182,11 @@ def _refusal(fields: dict[str, dict[str, Any]]) -> str:
         while word in taken:
             word = f"/{word}"
     return word
+
+
+def _apart(refusal: str) -> str:
+    """Return the word as it is offered beside free words: one that cannot be meant for a call that waited (B22)."""
+    return f"/{refusal}" if refusal == DECLINE else refusal
 
 
 def _plain(text: str) -> str:
