@@ -200,8 +200,9 @@ batch brings (below 2 MiB) is in the history a second time when it is stored."""
 
 HISTORY_EVENTS_TAKEN_MAX = 4_000
 """Events of one history above which a task takes in nothing but what leads out of its present step, until it has
-continued as new. A single operation is eleven events, some fifteen while the store fails, and a replay of this many takes 0.7 s of a quiet processor: a
-worker's death must not leave a task that nobody can replay within a workflow task's 2 s."""
+continued as new. A single operation is eleven events (some fifteen while the store fails), and a replay of this many
+takes 0.7 s of a quiet processor: a worker's death must not leave a task that nobody can replay within a workflow task's
+2 s."""
 
 EVENTS_PER_WRITE_MAX = 200
 """Rows in one batch: at under 400 bytes each they stay well below Temporal's payload warning."""
