@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from pydantic import JsonValue
 
 from perdure.app.events import TaskEvent
 from perdure.app.judging import broken_promises
@@ -94,6 +95,31 @@ def test_a_task_on_its_way_breaks_nothing() -> None:
 def test_each_fault_is_named(wrong: Callable[[Events], Events], words: str) -> None:
     found = broken_promises(wrong(sound()), [])
     assert any(each.startswith(words) for each in found), found
+
+
+def ended_with(*left: str, answered: bool, before: int = 0) -> Events:
+    """Return a log whose task was canceled, and whose end lists these messages."""
+    data: dict[str, JsonValue] = {"state": "canceled", "unprocessed": list(left)}
+    data |= {"unprocessed_before": before} if before else {}
+    end = TaskEvent(0, "task.status", 0, 1, 0, data, ())
+    begun = sound()[: 4 if answered else 3]
+    return numbered([*begun, event(0, "run.ended"), end])
+
+
+@pytest.mark.parametrize(
+    ("events", "times"),
+    [
+        (ended_with("m-1", answered=False), 1),
+        (ended_with(answered=False, before=1), 1),
+        (ended_with(answered=False), 0),
+        (ended_with(answered=True), 1),
+        (ended_with("m-1", answered=True), 2),
+    ],
+)
+def test_a_message_that_no_reply_came_after_is_listed_at_the_end_and_no_other(events: Events, times: int) -> None:
+    found = [each for each in broken_promises(events, []) if each.startswith("P1")]
+    wrong = [f"P1: message m-1 was admitted 1 times and acted on {times} times"]
+    assert found == ([] if times == 1 else wrong)
 
 
 def test_a_once_call_that_was_begun_twice_is_named() -> None:

@@ -39,20 +39,41 @@ def _ends(events: Sequence[TaskEvent]) -> Iterator[str]:
 
 def _messages(events: Sequence[TaskEvent]) -> Iterator[str]:
     """P1: each admitted message is promoted once, withdrawn, or still waiting; a terminal event lists what waited."""
-    became: Counter[str] = Counter()
-    terminal = False
-    for event in events:
-        if event.kind in {"message.promoted", "message.withdrawn"}:
-            became[str(event.data["message_id"])] += 1
-        elif event.kind == "task.status" and event.data["state"] in TERMINAL:
-            terminal = True
-            unprocessed = event.data.get("unprocessed")
-            became.update(str(message_id) for message_id in (unprocessed if isinstance(unprocessed, list) else ()))
+    became, terminal = fates(events), any(map(_is_end, events))
     admitted = Counter(str(event.data["message_id"]) for event in events if event.kind == "message.admitted")
     for message_id in sorted({*admitted, *became}):
         counts = admitted[message_id], became[message_id]
         if counts != (1, 1) and (terminal or counts != (1, 0)):
             yield f"P1: message {message_id} was admitted {counts[0]} times and acted on {counts[1]} times"
+
+
+def fates(events: Sequence[TaskEvent]) -> Counter[str]:
+    """Return how often each message met its fate: acted on, withdrawn, or listed by the task's end.
+
+    One that was promoted and that no reply came after was not acted on when the task ends; its end lists it, or counts
+    it among those that were too many to name.
+    """
+    found = Counter(str(event.data["message_id"]) for event in events if event.kind == "message.withdrawn")
+    replied = max((event.number for event in events if event.kind == "model.answered"), default=0)
+    end = next(filter(_is_end, events), None)
+    listed = [] if end is None else end.data.get("unprocessed")
+    named = Counter(map(str, listed if isinstance(listed, list) else ()))
+    uncounted = 0 if end is None else int(str(end.data.get("unprocessed_before", 0)))
+    before: set[str] = set()
+    for event in events:
+        if event.kind != "message.promoted":
+            continue
+        name = str(event.data["message_id"])
+        if end is None or event.number < replied or name in before:
+            found[name] += 1
+        elif name not in named and uncounted > 0:
+            found[name], uncounted = found[name] + 1, uncounted - 1
+        before.add(name)
+    return found + named
+
+
+def _is_end(event: TaskEvent) -> bool:
+    return event.kind == "task.status" and event.data["state"] in TERMINAL
 
 
 def _answers(events: Sequence[TaskEvent]) -> Iterator[str]:

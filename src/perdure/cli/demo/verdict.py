@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from signal import SIGKILL
 
+from perdure.app.judging import fates
 from perdure.cli.demo.evidence import Evidence
 from perdure.cli.demo.sources import HEARTBEAT_TIMEOUT_S
 from perdure.cli.demo.world import BLENDER_ORDER, KETTLE_ORDER
@@ -40,13 +41,8 @@ def judge(evidence: Evidence) -> tuple[Judgement, ...]:
 
 
 def every_message_once(evidence: Evidence) -> Judgement:
-    """P1: each admitted message was promoted once, withdrawn, or listed at the end; each question got one answer."""
-    became = Counter(
-        str(e.data["message_id"]) for e in (*evidence.of("message.promoted"), *evidence.of("message.withdrawn"))
-    )
-    for event in evidence.of("task.status"):
-        unprocessed = event.data.get("unprocessed")
-        became.update(str(message) for message in (unprocessed if isinstance(unprocessed, list) else ()))
+    """P1: each admitted message was acted on once, withdrawn, or listed at the end; each question got one answer."""
+    became = fates(evidence.events)
     admitted = Counter(str(event.data["message_id"]) for event in evidence.of("message.admitted"))
     asked = Counter(event.help_id for event in evidence.of("help.requested"))
     answered = Counter(event.help_id for event in (*evidence.of("help.answered"), *evidence.of("help.closed")))
