@@ -157,7 +157,7 @@ async def test_p7_resends_in_an_outage_do_not_fill_the_history(bench: Bench, mon
         task = await app.send("go")
         await gate.wait_reached()
         async with held(bench):
-            for _ in range(30):
+            for _ in range(16):
                 with pytest.raises(Unavailable):
                     await task.send("more", message_id="m-2")
             (history,) = await bench.histories(task.id)
