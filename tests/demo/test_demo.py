@@ -241,10 +241,12 @@ async def test_interrupted_it_leaves_no_worker_behind(tmp_path: Path) -> None:
     async with started(tmp_path, "--by-hand", "--json") as process:
         pid = 0
         async for raw in process.stdout:
+            print(raw.decode(), end="")  # where it stood, should it not end
             line = json.loads(raw)
             if line["event"] == "worker.kill_me":
                 pid = line["pid"]
                 process.send_signal(signal.SIGINT)
+        print("nothing more is said")
         assert await process.wait() == 130
     assert is_gone(pid)
 
