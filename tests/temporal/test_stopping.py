@@ -1,4 +1,7 @@
-"""Stop and cancel at every moment: what was acknowledged holds, and nothing reaches the outside after it (P9, R11)."""
+"""Stop and cancel at every moment: what was acknowledged holds, and nothing reaches the outside after it (P9, R11).
+
+Longer than other files: it is one table of moments, each a short test.
+"""
 
 import asyncio
 import contextlib
@@ -12,7 +15,7 @@ from perdure.a2a import extension
 from perdure.core.agent import EffectClass, RetryPolicy
 from perdure.core.content import ToolEntry
 from perdure.core.errors import InvalidInput, TaskClosed
-from perdure.core.ports import Store
+from perdure.core.ports import Store, ToolPort
 from perdure.testing import call, calls, fail, results, say
 from tests.a2a.desk import desk, reason_of
 from tests.temporal.bench import Bench, Gate, ended, event, item, logged, results_of, rows_of, until
@@ -23,6 +26,19 @@ pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 async def stopped(task: Task) -> None:
     assert await task.stop()
     await event(task, "run.ended", end="stopped")
+
+
+def deaf(gate: Gate) -> ToolPort:
+    """Return a reading tool that waits at a gate, and does not end when it is first told to."""
+
+    @tool(effect="read")
+    async def held() -> str:
+        with contextlib.suppress(asyncio.CancelledError):
+            await gate.pass_through()
+        await gate.pass_through()
+        return "x"
+
+    return held
 
 
 async def goes_on(bench: Bench, task: Task, store: Store, answer: str = "done") -> None:
@@ -186,12 +202,7 @@ async def test_after_an_acknowledged_stop_nothing_reaches_the_outside(bench: Ben
 async def test_a_stop_twice_ends_the_run_once(bench: Bench) -> None:
     gate = Gate()
 
-    @tool(effect="read")
-    async def held() -> str:
-        with contextlib.suppress(asyncio.CancelledError):
-            await gate.pass_through()
-        await gate.pass_through()
-        return "x"
+    held = deaf(gate)
 
     agent = bench.agent(call("held"), say("done"), tools=[held])
     async with bench.app(agent) as app:
@@ -332,12 +343,7 @@ async def test_a_stop_of_what_is_being_canceled_says_so(bench: Bench) -> None:
     """After a stop the next message goes on; after a cancel nothing does, and who stops must not be told otherwise."""
     gate = Gate()
 
-    @tool(effect="read")
-    async def held() -> str:
-        with contextlib.suppress(asyncio.CancelledError):
-            await gate.pass_through()
-        await gate.pass_through()
-        return "x"
+    held = deaf(gate)
 
     agent = bench.agent(call("held"), tools=[held], after_answer="input_required")
     async with bench.app(agent) as app, desk(app) as client:

@@ -14,6 +14,7 @@ from perdure import Call, Task, tool
 from perdure.core import limits, retry
 from perdure.core.agent import RetryPolicy
 from perdure.core.errors import Unavailable
+from perdure.core.ports import Store
 from perdure.temporal.tasks import ANSWER_WITHIN_S
 from perdure.testing import call, say
 from tests.temporal.bench import Bench, Gate, event, rows_of, until
@@ -75,12 +76,9 @@ async def test_a_run_waits_for_its_store_and_goes_on(bench: Bench) -> None:
     assert {row.data["failure"] for row in rows_of(stored, "tool.failed")} <= {"store", "timeout", "tool_raised"}
 
 
-async def test_p9_the_pause_after_a_long_outage_keeps_nobody_waiting(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who asks meanwhile is told the reason, and the first who asks when the store is well again has it tried."""
-    monkeypatch.setattr(retry, "_LOSS_POLICY", RetryPolicy(attempts_max=1, first_ms=50_000))
-    monkeypatch.setattr(limits, "BACKOFF_MAX_MS", 60_000)
+@contextlib.asynccontextmanager
+async def at_work(bench: Bench, *answers: object) -> AsyncIterator[tuple[Task, Gate, Store]]:
+    """Give a task whose reading call waits at a gate; then the model says these answers, and that it is done."""
     gate = Gate()
 
     @tool(effect="read")
@@ -88,9 +86,19 @@ async def test_p9_the_pause_after_a_long_outage_keeps_nobody_waiting(
         await gate.pass_through()
         return "found"
 
-    async with bench.app(bench.agent(call("look_up"), say("done"), tools=[look_up])) as app:
+    async with bench.app(bench.agent(call("look_up"), *answers, say("done"), tools=[look_up])) as app:
         task = await app.send("go")
         await gate.wait_reached()
+        yield task, gate, app.store
+
+
+async def test_p9_the_pause_after_a_long_outage_keeps_nobody_waiting(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who asks meanwhile is told the reason, and the first who asks when the store is well again has it tried."""
+    monkeypatch.setattr(retry, "_LOSS_POLICY", RetryPolicy(attempts_max=1, first_ms=50_000))
+    monkeypatch.setattr(limits, "BACKOFF_MAX_MS", 60_000)
+    async with at_work(bench) as (task, gate, store):
         async with held(bench):
             for _ in range(2):  # the second one comes into the pause
                 with pytest.raises(Unavailable, match="not in the store yet"):
@@ -100,7 +108,7 @@ async def test_p9_the_pause_after_a_long_outage_keeps_nobody_waiting(
             assert await task.stop()
         gate.open.set()
         await event(task, "run.ended", end="stopped")
-        await bench.sound(task, app.store, replays=False)
+        await bench.sound(task, store, replays=False)
 
 
 async def test_who_asks_while_a_write_fails_has_it_tried_again_soon(
@@ -111,16 +119,7 @@ async def test_who_asks_while_a_write_fails_has_it_tried_again_soon(
     monkeypatch.setattr(limits, "BACKOFF_MAX_MS", 60_000)
     monkeypatch.setattr(limits, "STORE_WRITE_TIMEOUT_S", 1.5)
     monkeypatch.setattr(limits, "ACKNOWLEDGE_WITHIN_S", 10.0)
-    gate = Gate()
-
-    @tool(effect="read")
-    async def look_up() -> str:
-        await gate.pass_through()
-        return "found"
-
-    async with bench.app(bench.agent(call("look_up"), say("done"), tools=[look_up])) as app:
-        task = await app.send("go")
-        await gate.wait_reached()
+    async with at_work(bench) as (task, gate, _):
         async with held(bench):
             sending = asyncio.create_task(task.send("more", message_id="m-2"))
             await until(lambda: _admitted(bench, task.id, "m-2"))
@@ -146,16 +145,7 @@ async def _ends(bench: Bench, task_id: str) -> bool:
 async def test_p7_resends_in_an_outage_do_not_fill_the_history(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """However often somebody asks again, as they are told to: past the bound nothing of it is recorded."""
     monkeypatch.setattr(limits, "HISTORY_EVENTS_TAKEN_MAX", 150)
-    gate = Gate()
-
-    @tool(effect="read")
-    async def look_up() -> str:
-        await gate.pass_through()
-        return "found"
-
-    async with bench.app(bench.agent(call("look_up"), say("and"), say("done"), tools=[look_up])) as app:
-        task = await app.send("go")
-        await gate.wait_reached()
+    async with at_work(bench, say("and")) as (task, gate, store):
         async with held(bench):
             for _ in range(16):
                 with pytest.raises(Unavailable):
@@ -163,7 +153,7 @@ async def test_p7_resends_in_an_outage_do_not_fill_the_history(bench: Bench, mon
             (history,) = await bench.histories(task.id)
         gate.open.set()
         assert await task.result() == "done"
-        stored = await bench.sound(task, app.store, replays=False)
+        stored = await bench.sound(task, store, replays=False)
     assert len(history.events) < 200
     assert [row.data["message_id"] for row in rows_of(stored, "message.promoted")][1:] == ["m-2"]
 

@@ -26,7 +26,7 @@ from perdure.a2a.errors import invalid
 from perdure.a2a.incoming import taken_in
 from perdure.a2a.sharing import shared_with
 from perdure.a2a.task_ids import derived_task_id, fresh_context_id, fresh_task_id
-from perdure.a2a.tasks import Found, TaskReader, header_of
+from perdure.a2a.tasks import Found, TaskReader
 from perdure.app.app import App
 from perdure.app.clock import now_ms
 from perdure.core import faults, limits
@@ -84,7 +84,7 @@ class Sending:
         except InvalidInput:
             return await self._again(task_id, named, message, caller)
         faults.reach("send.started", task_id, message.message_id)
-        found = Found(header_of(start), created_at_ms=now_ms(), messages=start.messages)
+        found = Found(start.header, created_at_ms=now_ms(), messages=start.messages)
         await self._show(found)
         faults.reach("send.shown", task_id, message.message_id)
         return Accepted(found, message, after=0)

@@ -27,7 +27,6 @@ from perdure.core.digests import safe_text
 from perdure.core.errors import StoreBehind, StoreUnavailable
 from perdure.core.log import TaskHeader
 from perdure.core.state import TERMINAL, TaskStatus
-from perdure.temporal.contracts import TaskStart
 
 _ABOUT_MESSAGES: Final = frozenset({"message.admitted", "help.answered"})
 """Events that are read with a message, which may be written after them."""
@@ -47,11 +46,6 @@ class Found:
     def terminal(self) -> bool:
         """Whether the task has ended."""
         return self.state in TERMINAL
-
-
-def header_of(start: TaskStart) -> TaskHeader:
-    """Return a start's header."""
-    return start.header
 
 
 class TaskReader:
@@ -85,7 +79,7 @@ class TaskReader:
         if begun is None or begun[0].agent.agent_id != agent_id:
             return None
         start, created_at_ms = begun
-        return Found(header_of(start), created_at_ms=created_at_ms, messages=start.messages)
+        return Found(start.header, created_at_ms=created_at_ms, messages=start.messages)
 
     async def view(self, found: Found, upto: int | None = None) -> TaskView:
         """Return the task as of event `upto`; without it, as of the last one that is in the store.

@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from pydantic import JsonValue
 
-from perdure.core import asking_limits, limits, visibility
+from perdure.core import asking_limits, limits
 from perdure.core.content import Frozen
 from perdure.core.digests import canonical, cut_text, digest, read_json, safe_text
 from perdure.core.effects import request_digest
@@ -28,10 +28,6 @@ CODE_DIGITS: Final = 8
 """The first digits of a call's digest, by which a word says which call it is about: 32 bits among a task's few."""
 
 _WORD: Final = re.compile(f"({APPROVE}|{DECLINE})(?: ([0-9a-f]{{{CODE_DIGITS},64}}))?")
-
-
-visible: Final = visibility.visible
-"""Whoever approves a call must see what stands there."""
 
 
 class Ruling(Frozen):

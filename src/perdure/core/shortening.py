@@ -11,8 +11,8 @@ from typing import Final
 from pydantic import JsonValue
 
 from perdure.core import limits
-from perdure.core.approvals import visible
 from perdure.core.digests import canonical, cut_text, safe_json, safe_text
+from perdure.core.visibility import visible
 
 _STEPS: Final = ((2048, 50), (512, 50), (256, 50), (128, 50), (64, 50), (32, 20), (32, 5))
 """Bytes of a text and members of a list or object within, tried in turn until the whole fits."""

@@ -29,7 +29,7 @@ from perdure.core.commands import (
     Wait,
 )
 from perdure.core.errors import Diverged, InvalidInput, PerdureError
-from perdure.core.log import LogEvent, TaskHeader
+from perdure.core.log import LogEvent
 from perdure.core.machine import new_task, outstanding, refuse_admission, resend, step
 from perdure.core.state import TaskState
 from perdure.temporal.admissible import message_digest, question_for, refusal, words_of
@@ -78,14 +78,7 @@ class TaskWorkflow:
         self._todo: list[Command] = []
         self._rolling = False
         self._updates = 0
-        header = TaskHeader(
-            task_id=start.task_id,
-            context_id=start.context_id,
-            agent_id=start.agent.agent_id,
-            principal=start.principal,
-            shared_with=start.shared_with,
-        )
-        self._writer = Writer(header, self._state, carried, self._apply, hold=self._about_to_launch)
+        self._writer = Writer(start.header, self._state, carried, self._apply, hold=self._about_to_launch)
         self._flights = Flights(start.agent.agent_id, start.task_id, self._writer.outbox, self._apply)
         self._operations = Operations(self._take, self._apply, self._writer)
         if carried is not None:

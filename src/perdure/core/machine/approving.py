@@ -31,10 +31,10 @@ def ask_for_approvals(draft: Draft) -> None:
 
     A call of which the same one is in doubt is not begun in any case (P4): nobody is asked about it.
     """
-    rests = [call for call in draft.turn.calls if call.outcome is None and call.asked is None and call.ops is None]
-    due = [call for call in rests if needs_approval(call) and doubt_of(draft, call) is None]
-    for call in due:
-        ask_for_approval(draft, call)
+    for call in draft.turn.calls:
+        rests = call.outcome is None and call.asked is None and call.ops is None
+        if rests and needs_approval(call) and doubt_of(draft, call) is None:
+            ask_for_approval(draft, call)
 
 
 def ask_for_approval(draft: Draft, call: CallState) -> None:
