@@ -44,9 +44,11 @@ class Played:
 
 
 @asynccontextmanager
-async def started(home: Path, *options: str, stdin: int = asyncio.subprocess.DEVNULL) -> AsyncIterator[Any]:
+async def started(
+    home: Path, *options: str, stdin: int = asyncio.subprocess.DEVNULL, by: tuple[str, ...] = ()
+) -> AsyncIterator[Any]:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "perdure.cli.main", "demo", "--home", str(home), *options),
+        *(*by, sys.executable, "-m", "perdure.cli.main", "demo", "--home", str(home), *options),
         stdin=stdin,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -237,17 +239,20 @@ async def test_a_real_model_is_judged_by_what_does_not_depend_on_a_script(
 
 
 @pytest.mark.slow
-async def test_interrupted_it_leaves_no_worker_behind(tmp_path: Path) -> None:
-    async with started(tmp_path, "--by-hand", "--json") as process:
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+async def test_interrupted_it_leaves_no_worker_behind(number: signal.Signals, status: int, tmp_path: Path) -> None:
+    """Also as a script's background job, to which shells give a SIGINT that is ignored."""
+    background = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")
+    async with started(tmp_path, "--by-hand", "--json", by=background) as process:
         pid = 0
         async for raw in process.stdout:
             print(raw.decode(), end="")  # where it stood, should it not end
             line = json.loads(raw)
             if line["event"] == "worker.kill_me":
                 pid = line["pid"]
-                process.send_signal(signal.SIGINT)
+                process.send_signal(number)
         print("nothing more is said")
-        assert await process.wait() == 130
+        assert await process.wait() == status
     assert is_gone(pid)
 
 

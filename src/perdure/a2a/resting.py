@@ -10,22 +10,23 @@ R1, R2, R7)? The rows of one step of the task belong together: between the end o
 nothing is decided.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from perdure.core.inbox import Inbox
 from perdure.core.log import LogEvent
 from perdure.core.state import TERMINAL
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How a task stands as of an event; `runnable` and `asked` are ids, of messages and of questions.
+    """How a task stands as of an event: what waits in its inbox, and the ids of the questions that are `asked`.
 
     `told` once it was given a message, `moving` between the rows of a step whose status is still to come.
     """
 
     state: str = "submitted"
     reason: str = ""
-    runnable: frozenset[str] = frozenset()
+    inbox: Inbox = field(default_factory=Inbox)
     asked: frozenset[str] = frozenset()
     told: bool = False
     moving: bool = False
@@ -39,29 +40,26 @@ class Standing:
             return False
         if (self.state, self.reason) == ("input_required", "help"):
             return bool(self.asked)
-        return self.told and not self.runnable
+        return self.told and not self.inbox.runnable
 
     def after(self, row: LogEvent) -> "Standing":
         """Return how it stands after the next row of the log."""
-        message, question = str(row.data.get("message_id", "")), str(row.data.get("help_id", ""))
+        stands, question = replace(self, inbox=self.inbox.after(row)), str(row.data.get("help_id", ""))
         match row.kind:
             case "message.admitted" | "message.moved":  # it begins a step: what was before it is whole
-                return replace(self, runnable=self.runnable | {message}, told=True, moving=False)
-            case "message.promoted" | "message.withdrawn":
-                return replace(self, runnable=self.runnable - {message})
+                return replace(stands, told=True, moving=False)
             case "help.requested":
-                return replace(self, asked=self.asked | {question})
+                return replace(stands, asked=self.asked | {question})
             case "help.answered" | "help.closed":  # what is still asked, or that the run goes on, is said next
-                return replace(self, asked=self.asked - {question}, moving=True)
+                return replace(stands, asked=self.asked - {question}, moving=True)
             case "run.stop_requested":
-                return replace(self, moving=True)
+                return replace(stands, moving=True)
             case "run.ended":
-                return replace(self, runnable=frozenset(), asked=frozenset(), moving=True)
+                return replace(stands, asked=frozenset(), moving=True)
             case "run.stopped_before_start":  # a task that was stopped already is not said to be so again
-                stands = (self.state, self.reason) == ("input_required", "stopped")
-                return replace(self, runnable=frozenset(), moving=not stands)
+                return replace(stands, moving=(self.state, self.reason) != ("input_required", "stopped"))
             case "task.status":
                 state, reason = str(row.data.get("state")), str(row.data.get("reason") or "")
-                return replace(self, state=state, reason=reason, moving=False)
+                return replace(stands, state=state, reason=reason, moving=False)
             case _:
-                return self
+                return stands

@@ -73,6 +73,7 @@ class Sending:
         context_id = named or fresh_context_id()
         if named:
             await self._app.store.claim_context(context_id, caller.principal, now_ms())
+            faults.reach("send.claimed", task_id, request.message.message_id)
         message = await taken_in(request.message, self._app.store)
         if key is not None and await self._app.store.task(task_id) is not None:
             return await self._again(task_id, named, message, caller)

@@ -6,6 +6,8 @@ import signal
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from perdure.cli.output import note
+
 T = TypeVar("T")
 
 
@@ -46,6 +48,11 @@ async def until_signal(work: Coroutine[Any, Any, T], on_signal: Callable[[signal
     finally:
         for number in numbers:
             loop.remove_signal_handler(number)
+
+
+def say_ending(number: signal.Signals) -> None:
+    """Tell whoever sent a signal that what was started is being ended."""
+    note(f"{number.name}: what was started is ended (again to end at once)")
 
 
 async def first_of(work: Coroutine[Any, Any, T], watch: Coroutine[Any, Any, None]) -> T:

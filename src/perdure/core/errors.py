@@ -78,12 +78,13 @@ class TaskNotFound(InvalidInput):
 
 
 class TaskClosed(InvalidInput):
-    """The task has reached a terminal state (P5); a new task can refer to it."""
+    """The task has reached a terminal state (P5), or is being canceled; a new task can refer to it."""
 
     code = "task_closed"
 
     def __init__(self, task_id: str, state: str) -> None:
         super().__init__("task_id", f"task {task_id!r} is {state}; start a new task")
+        self.state = state
 
 
 class Unavailable(PerdureError):

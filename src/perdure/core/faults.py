@@ -43,6 +43,7 @@ POINTS: dict[str, str] = {
     "persist.before": "an end or a fence has arrived at a worker, and is not in the store",
     "persist.after": "an end or a fence is in the store, and the workflow was not told",
     "send.arrived": "a client's message has arrived at a server, and nobody was told of it",
+    "send.claimed": "the context that a client's first message names is its own, and no task was started in it",
     "send.started": "a client's first message has started its task, and the server has written no row of it",
     "send.shown": "the task of a client's first message is listed, and the client was not told",
     "send.admitted": "a client's further message is durable with its task, and the client was not told",

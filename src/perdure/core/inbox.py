@@ -68,6 +68,8 @@ class Inbox(Frozen):
                 head = row.number
             case "task.status" if row.data.get("unprocessed") is not None:
                 messages = []  # the task has ended, and this very row lists what was not acted on
+            case _:
+                return self.model_copy(update={"number": row.number})
         return _inbox(row.number, head, messages)
 
 

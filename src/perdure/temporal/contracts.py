@@ -105,13 +105,15 @@ class InboxRequest(Frozen):
 class Receipt(Frozen):
     """What became of one message or operation: its number in the log, or why it was refused.
 
-    `recorded` False: there was nothing to do (a stop of what does not run), and `number` is the log's last.
+    `recorded` False: there was nothing to do (a stop of what does not run), and `number` is the log's last. `closed` is
+    the task's state where that is why.
     """
 
     message_id: str
     number: int | None = None
     code: str | None = None
     problem: str | None = None
+    closed: str | None = None
     recorded: bool = True
 
 

@@ -55,7 +55,7 @@ class Operations:
                     return Receipt(message_id=message_id, number=known.number)
             return Receipt(message_id=message_id, number=self._take(item))
         except (InvalidInput, Unavailable) as error:
-            return Receipt(message_id=message_id, code=error.code, problem=safe_text(str(error)))
+            return refused(message_id, error)
         except ValueError as error:
             return Receipt(message_id=message_id, code=InvalidInput.code, problem=unrecordable(error))
 
@@ -98,7 +98,7 @@ class Operations:
                 refuse_stop(self._writer.state)
             self._apply(_event(asked))
         except PerdureError as error:
-            return Receipt(message_id=name, code=error.code, problem=safe_text(str(error)))
+            return refused(name, error)
         except ValueError as error:
             return Receipt(message_id=name, code=InvalidInput.code, problem=unrecordable(error))
         recorded = self._writer.state.last_number > before
@@ -198,6 +198,12 @@ class Operations:
                 step(state, events.Answered(at_ms=now_ms(), help_id=given.help_id, text=given.text, by=given.by))
             except ValueError as error:
                 raise InvalidInput("text", unrecordable(error)) from error
+
+
+def refused(message_id: str, error: PerdureError) -> Receipt:
+    """Return the receipt that says why something was not done."""
+    closed = error.state if isinstance(error, TaskClosed) else None
+    return Receipt(message_id=message_id, code=error.code, problem=safe_text(str(error)), closed=closed)
 
 
 def winds_down(state: TaskState) -> bool:

@@ -203,7 +203,7 @@ def accepted(task_id: str, receipt: Receipt) -> Receipt:
         case MessageConflict.code:
             raise MessageConflict(receipt.message_id)
         case TaskClosed.code:
-            raise TaskClosed(task_id, _closed_how(task_id, receipt.problem or ""))
+            raise TaskClosed(task_id, receipt.closed or "closed")
         case Unavailable.code:
             raise Unavailable(receipt.problem or "the task takes nothing in now; send again later")
         case MessageNotWaiting.code:
@@ -212,12 +212,6 @@ def accepted(task_id: str, receipt: Receipt) -> Receipt:
             raise Diverged(receipt.problem or "store and task disagree")
         case _:
             raise _invalid(receipt.problem or "message: refused")
-
-
-def _closed_how(task_id: str, problem: str) -> str:
-    """Return the state that a refusal names: ended, or being canceled."""
-    state, named, _ = problem.removeprefix(f"task_id: task {task_id!r} is ").partition("; start a new task")
-    return state if named else "closed"
 
 
 def refused(task_id: str, error: WorkflowUpdateFailedError) -> PerdureError:

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import logging
 import shutil
-import signal
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ from perdure.cli.chaos.trial import Bed, Order, run_trial
 from perdure.cli.chaos.verdict import judge
 from perdure.cli.output import note
 from perdure.cli.places import data_folder
-from perdure.cli.signals import Interrupted, until_signal
+from perdure.cli.signals import Interrupted, say_ending, until_signal
 from perdure.core.errors import ConfigurationError, InvalidInput, PerdureError, RunFailed
 from perdure.temporal.connection import temporal_client
 
@@ -150,14 +149,10 @@ def chaos(
     asked.refuse()
     with _stage(keep) as stage:
         try:
-            trials = asyncio.run(until_signal(_try(asked, stage), _say_ending))
+            trials = asyncio.run(until_signal(_try(asked, stage), say_ending))
         except Interrupted as interrupted:
             raise typer.Exit(128 + interrupted.number) from interrupted
     raise typer.Exit(1 if broken_in(trials) else 0)
-
-
-def _say_ending(number: signal.Signals) -> None:
-    note(f"{number.name}: what was started is ended (again to end at once)")
 
 
 @dataclass(frozen=True)

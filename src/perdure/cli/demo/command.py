@@ -18,6 +18,7 @@ from perdure.cli.demo.stage import Stage, finished_stage, fresh_stage
 from perdure.cli.demo.telling import JsonTeller, Teller, TimelineTeller
 from perdure.cli.demo.verdict import judge as judged
 from perdure.cli.demo.world import World
+from perdure.cli.signals import Interrupted, say_ending, until_signal
 from perdure.core.errors import Unavailable
 from perdure.models import open_model
 from perdure.temporal.connection import temporal_client
@@ -81,7 +82,11 @@ def demo(
         data = Settings.from_environment({"PERDURE_HOME": os.environ.get("PERDURE_HOME", "")}, home=home).home
         with fresh_stage(data, keep=keep) as stage:
             _introduce(teller, stage, plan)
-            held = asyncio.run(_play_and_judge(stage, plan, teller, within_s))
+            play = _play_and_judge(stage, plan, teller, within_s)
+            try:
+                held = asyncio.run(until_signal(play, say_ending))
+            except Interrupted as interrupted:
+                raise typer.Exit(128 + interrupted.number) from interrupted
     if not held:
         raise typer.Exit(1)
 

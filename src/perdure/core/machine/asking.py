@@ -43,8 +43,8 @@ def waits_for_answer(call: CallState) -> bool:
     return call.asking is not None and call.asking.answer is None
 
 
-def take_answer(draft: Draft, call: CallState, event: events.Answered) -> bool:
-    """Keep a person's answer for the attempt that goes on with it; return whether that is to begin now.
+def take_answer(draft: Draft, call: CallState, event: events.Answered) -> None:
+    """Keep a person's answer for the attempt that goes on with it, which is to begin now.
 
     In a run that is ending no attempt begins any more, and the answer would be lost: it is refused.
     """
@@ -54,7 +54,6 @@ def take_answer(draft: Draft, call: CallState, event: events.Answered) -> bool:
     draft.log_row("help.answered", said | sender_of(event))
     asking = None if call.asking is None else replaced(call.asking, answer=safe_text(event.text))
     draft.set_call(call.index, asked=None, asking=asking)
-    return True
 
 
 def answer_of(call: CallState) -> Answer | None:

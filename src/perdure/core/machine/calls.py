@@ -261,15 +261,18 @@ def answered(draft: Draft, event: events.Answered) -> None:
         take_decision(draft, call, request, event)
         remember(draft, event)
         return
-    text = event.text if call.question is None else read(event.text, request.choices, request.form)
-    carries = call.question is None and (take_answer if waits_for_answer(call) else take_word)(draft, call, event)
-    close_request(draft, request)
-    if call.question is not None:
+    if call.question is not None:  # the model asked, by the call itself
+        text = read(event.text, request.choices, request.form)
+        close_request(draft, request)
         result = made_result(call, "ok", text, limits.ANSWER_BYTES_MAX)
         named = sender_of(event)
         close_call(draft, call.index, result, "help.answered", help_id=event.help_id, text=text, **named)
+        remember(draft, event)
+        return
+    (take_answer if waits_for_answer(call) else take_word)(draft, call, event)
+    close_request(draft, request)
     remember(draft, event)
-    if carries:
+    if draft.run.ending is None:
         draft.set_call(call.index, ops=Attempts(attempt=call.attempts + 1))
         call_tool(draft, call.index)
 

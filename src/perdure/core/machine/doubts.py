@@ -121,16 +121,12 @@ def read_word(text: str) -> Word:
     return Word(happened=plain == HAPPENED, text=safe_text(text.strip()))
 
 
-def take_word(draft: Draft, call: CallState, event: events.Answered) -> bool:
-    """Record a person's word; return whether an attempt is to carry it to the ledger now.
-
-    In a run that ends nothing begins: the word is kept, and the next run's attempt carries it.
-    """
+def take_word(draft: Draft, call: CallState, event: events.Answered) -> None:
+    """Record a person's word, which an attempt carries to the ledger: in a run that ends, the next run's."""
     word = read_word(event.text)
     said: dict[str, JsonValue] = {"index": call.index, "tool": call.tool, "help_id": event.help_id, "text": event.text}
     draft.log_row("help.answered", said | sender_of(event))
     draft.set_call(call.index, asked=None, word=word)
-    return draft.run.ending is None
 
 
 def sender_of(event: events.Answered) -> dict[str, JsonValue]:
