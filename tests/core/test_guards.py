@@ -214,7 +214,7 @@ GUARDS = {
     ),
     "keys that close again and again come to an end": Guard(
         calls._key_closed,
-        "call.failures < spec.retry.attempts_max and call.generation < limits.KEYS_PER_CALL_MAX",
+        "call.failures < spec.retry.attempts_max and call.generation < draft.bounds.keys_per_call_max",
         "True",
         rules_calls.test_p7_keys_that_close_again_and_again_come_to_an_end,
     ),

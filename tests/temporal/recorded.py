@@ -1,8 +1,10 @@
-"""Recorded histories, kept for ever: what a task that began under earlier code has in Temporal when today's replays it.
+"""Recorded histories: what a task that began under earlier code has in Temporal when today's replays it.
 
-One folder of `histories/` per recording, one file per workflow run, as Temporal's own JSON, compressed. A recording is
-made by the code that it is named after and never again; `test_recorded.py` says how. What says where
-it was made is taken out of it; nothing else is changed.
+One folder of `histories/` per recording, one file per workflow run, as Temporal's own JSON, compressed;
+`test_recorded.py` says how they are made. What says where it was made is taken out of it; nothing else is changed.
+
+Those of a release are kept for ever. No release was made yet, and nobody has a task of what went before: until then
+a recording may be made anew with the decision that it records, and the change log says that it was.
 """
 
 import gzip

@@ -3,6 +3,7 @@
 import pytest
 
 from perdure.core.agent import RetryPolicy
+from perdure.core.bounds import FIRST
 from perdure.core.errors import BegunError
 from perdure.core.retry import Again, after_failure
 from perdure.temporal.failures import classify
@@ -20,7 +21,7 @@ def test_the_next_attempt_waits_as_long_as_the_service_asks(asked_s: float | Non
     failure = classify(raised(asked_s), "read")
     assert failure.kind == "tool_raised"
     policy = RetryPolicy(attempts_max=3, first_ms=30)
-    assert after_failure(failure, 0, 0, policy, 0.0) == Again(delay_ms=waits_ms, spends=True)
+    assert after_failure(failure, 0, 0, policy, 0.0, FIRST) == Again(delay_ms=waits_ms, spends=True)
 
 
 def test_what_must_not_be_made_again_waits_for_nothing() -> None:

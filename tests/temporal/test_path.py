@@ -139,6 +139,25 @@ async def test_a_turn_costs_two_activities_and_no_input_grows(bench: Bench) -> N
         assert sizes[59] <= sizes[4] * 1.1, name
 
 
+async def test_no_input_grows_with_the_messages_of_a_task(bench: Bench) -> None:
+    messages = 60
+    turns = [turn for _ in range(messages) for turn in (call("look_up", {"word": "dusk"}), say("done"))]
+    agent = bench.agent(*turns, tools=[look_up], after_answer="input_required")
+    async with bench.app(agent) as app:
+        task = await app.send("go", message_id="m-100")
+        for place in range(1, messages):
+            await event(task, "run.ended", count=place)
+            await task.send("go", message_id=f"m-{100 + place}")
+        await event(task, "run.ended", count=messages)
+        await task.cancel()
+        await event(task, "task.status", state="canceled")
+        histories = await bench.histories(task.id)
+    for name in ("intake", "invoke_llm", "invoke_tool", "persist"):
+        sizes = [size for history in histories for size in activity_inputs(history, name)]
+        assert len(sizes) >= messages, name
+        assert max(sizes[-5:]) <= max(sizes[2:7]) * 1.1, (name, sizes)
+
+
 async def test_a_call_gets_its_key_and_attempt(bench: Bench) -> None:
     seen: list[Call] = []
 

@@ -4,7 +4,7 @@ A field that was added since must not show where it is not used: a row that says
 digest, and a store that has the row already refuses it.
 
 A new recording is made by `PERDURE_TEST_RECORD=<name> pytest tests/temporal/test_recorded.py`, once for each change of
-a durable format, by the code that has it; the ones that are there stay.
+a durable format, by the code that has it. What stays and what may be made anew: `recorded.py`.
 
 They were recorded under Python 3.11 and go on under every later one (`perdure.temporal.waiting`).
 
@@ -19,13 +19,16 @@ import os
 from typing import Any
 
 import pytest
+from temporalio import workflow
 from temporalio.client import WorkflowHistory
 
 from perdure import Agent, ApprovalRule, tool
-from perdure.core import events
+from perdure.core import asking_limits, events, limits, mcp_limits
+from perdure.core.bounds import FIRST, Bounds, bounds_now
 from perdure.core.content import Message, TextPart
 from perdure.core.errors import InvalidInput
 from perdure.core.machine import doubts
+from perdure.core.machine.draft import Draft
 from perdure.temporal.contracts import InboxItem, InboxRequest
 from perdure.testing import call, calls, fail, say, scripted
 from tests.temporal import recorded
@@ -58,6 +61,30 @@ async def test_a_row_that_says_more_than_it_said_then_is_seen(monkeypatch: pytes
     monkeypatch.setattr(doubts, "sender_of", always)
     with pytest.raises(Difference, match="arguments"):
         await replay(asked)
+
+
+@pytest.mark.parametrize("name", recorded.recordings())
+async def test_p11_a_limit_that_was_changed_since_decides_nothing_in_it(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _change_every_limit(monkeypatch)
+    await replay_all(recorded.read(name))
+
+
+async def test_a_task_that_took_todays_limits_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control."""
+    _change_every_limit(monkeypatch)
+    monkeypatch.setattr(Draft, "bounds", property(lambda draft: bounds_now()))
+    with pytest.raises((Difference, workflow.NondeterminismError)):
+        await replay_all(recorded.read("asked"))
+
+
+def _change_every_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in Bounds.model_fields:
+        for module in (limits, asking_limits, mcp_limits):
+            if hasattr(module, name.upper()):
+                monkeypatch.setattr(module, name.upper(), 17)
+    assert all(now != then for now, then in zip(dict(bounds_now()).values(), dict(FIRST).values(), strict=True))
 
 
 async def test_a_history_in_which_nothing_was_decided_yet_replays_at_once() -> None:

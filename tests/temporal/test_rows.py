@@ -15,8 +15,14 @@ def row(number: int) -> LogEvent:
     return LogEvent(number=number, kind="message.admitted", at_ms=0)
 
 
+def outbox_of(*rows: LogEvent, confirmed: int = 0, last_number: int = 0) -> Outbox:
+    outbox = Outbox(200)
+    outbox.go_on(rows, confirmed, last_number)
+    return outbox
+
+
 def test_a_row_has_one_carrier_except_for_who_depends_on_all() -> None:
-    outbox = Outbox((row(1), row(2)))
+    outbox = outbox_of(row(1), row(2))
     first = outbox.take()
     outbox.append(row(3))
     second = outbox.take_all()
@@ -29,7 +35,7 @@ def test_a_row_has_one_carrier_except_for_who_depends_on_all() -> None:
 
 
 def test_a_row_that_two_carried_is_confirmed_by_the_faster_and_not_taken_back_by_the_other() -> None:
-    outbox = Outbox((row(1), row(2)))
+    outbox = outbox_of(row(1), row(2))
     first, second = outbox.take(), outbox.take_all()
     outbox.confirm(second)
     outbox.give_back(first)
@@ -41,7 +47,7 @@ def test_a_row_that_two_carried_is_confirmed_by_the_faster_and_not_taken_back_by
 
 
 def test_rows_confirmed_out_of_order_wait_for_the_gap() -> None:
-    outbox = Outbox((row(1),))
+    outbox = outbox_of(row(1))
     first = outbox.take()
     outbox.append(row(2))
     second = outbox.take()
@@ -54,13 +60,13 @@ def test_rows_confirmed_out_of_order_wait_for_the_gap() -> None:
 
 
 def test_rows_confirmed_past_a_gap_stay_so_in_the_next_history() -> None:
-    outbox = Outbox((row(1),))
+    outbox = outbox_of(row(1))
     first = outbox.take()
     outbox.append(row(2))
     outbox.confirm(outbox.take())
     outbox.give_back(first)
     outbox.append(row(3))
-    carried = Outbox(outbox.unconfirmed(), outbox.confirmed, last_number=3)
+    carried = outbox_of(*outbox.unconfirmed(), confirmed=outbox.confirmed, last_number=3)
     assert (carried.confirmed, [each.number for each in carried.unconfirmed()]) == (0, [1, 3])
     carried.confirm(carried.take())
     assert (carried.confirmed, carried.unconfirmed()) == (3, ())

@@ -40,6 +40,7 @@ from perdure.a2a.translate import TaskView, Update
 from perdure.app.clock import now_ms
 from perdure.core import faults, push_limits
 from perdure.core.agent import RetryPolicy
+from perdure.core.bounds import bounds_now
 from perdure.core.errors import Diverged, StoreUnavailable
 from perdure.core.failure import Failure
 from perdure.core.ports import Store
@@ -224,7 +225,7 @@ class Deliverer:
     def _failed(self, config: PushConfig, url: str, outcome: Outcome) -> PushConfig:
         failure = Failure(kind="internal", message=outcome.problem, retry_after_ms=outcome.retry_after_ms)
         jitter = random.random()  # noqa: S311 - spreads retries, guards nothing
-        verdict = after_failure(failure, config.attempts, 0, self._means.retries, jitter)
+        verdict = after_failure(failure, config.attempts, 0, self._means.retries, jitter, bounds_now())
         again = isinstance(verdict, Again) and not outcome.gone
         if config.attempts == 0 or not again:
             _log.warning(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from perdure.app.call_examining import Examiner, refuse_expiry, refuse_idle_rules, rules_of
 from perdure.core import limits
 from perdure.core.agent import AgentSpec, Budget, ModelSpec, RetryPolicy
+from perdure.core.bounds import bounds_now
 from perdure.core.content import Message
 from perdure.core.errors import ConfigurationError, InvariantBroken
 from perdure.core.ports import ModelPort, Store, ToolPort
@@ -112,6 +113,7 @@ class Agent:
             budget=self.budget,
             after_answer=self.after_answer,
             on_unanswered=self.on_unanswered,
+            bounds=bounds_now(),
         )
 
     def _model_spec(self, model: "str | Model | ModelPort") -> ModelSpec:

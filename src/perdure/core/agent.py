@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from perdure.core import limits
+from perdure.core.bounds import FIRST, Bounds
 from perdure.core.content import Frozen
 
 EffectClass = Literal["read", "idempotent", "once"]
@@ -72,7 +73,8 @@ class Budget(Frozen):
 class AgentSpec(Frozen):
     """An agent's shape. `after_answer` is the state after a run that answered with nothing left to do.
 
-    `fallbacks` take over for a turn, in order, when the model before them is down. A field that is not used does not
+    `fallbacks` take over for a turn, in order, when the model before them is down. `bounds` are the limits that hold
+    for the task; of them only what differs from the first ones shows. A field that is not used does not
     show: what was recorded before there was one must come out the same (P11).
     """
 
@@ -85,6 +87,7 @@ class AgentSpec(Frozen):
     after_answer: Literal["completed", "input_required"] = "completed"
     on_unanswered: Literal["input_required", "fail"] = "input_required"
     crashes_max: int = Field(default=limits.CRASHES_MAX, ge=1)
+    bounds: Bounds = Field(default=FIRST, exclude_if=lambda given: given == FIRST)
 
     def tool(self, name: str) -> ToolSpec | None:
         """Return the tool of that name, or None."""

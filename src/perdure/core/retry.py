@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from perdure.core import limits
 from perdure.core.agent import RetryPolicy
+from perdure.core.bounds import Bounds
 from perdure.core.content import Frozen
 from perdure.core.failure import Failure, FailureKind
 
@@ -28,29 +28,44 @@ class GiveUp(Frozen):
     verdict: Literal["give_up"] = "give_up"
 
 
-def after_failure(failure: Failure, spent: int, losses: int, policy: RetryPolicy, jitter: float) -> Again | GiveUp:
+def after_failure(
+    failure: Failure, spent: int, losses: int, policy: RetryPolicy, jitter: float, bounds: Bounds
+) -> Again | GiveUp:
     """Say what follows. `spent` and `losses` count the failures before this one; `jitter` is from [0, 1).
 
-    A loss (a worker, the store) is retried without end, its first time at once: recovery is fast (P10), and the
-    backoff bounds the load. That of a proven death stays short: the limit of crashes bounds those (R12), and a long
-    wait would cost the work what the supervisor has won. A provider's Retry-After is a floor under the backoff, up to
-    `RETRY_AFTER_MAX_MS`; beyond that it is a refusal.
+    A provider's Retry-After is a floor under the backoff, up to `retry_after_max_ms`; beyond that it is a refusal.
     """
     if failure.kind in FINAL:
         return GiveUp()
     if failure.kind not in SPENDS:
-        at_once = losses == 0 and failure.kind != "store"
-        policy = _DEATH_POLICY if failure.kind == "worker_died" else _LOSS_POLICY
-        return Again(delay_ms=0 if at_once else _backoff_ms(losses, policy, jitter), spends=False)
+        return after_loss(failure.kind, losses, jitter, bounds)
     if spent + 1 >= policy.attempts_max:
         return GiveUp()
     delay_ms = _backoff_ms(spent, policy, jitter)
     if failure.retry_after_ms is not None:
-        if failure.retry_after_ms > limits.RETRY_AFTER_MAX_MS:
+        if failure.retry_after_ms > bounds.retry_after_max_ms:
             return GiveUp()
         # Jitter goes on top of the floor: below it the provider refuses again, exactly at it all come together.
         delay_ms = max(delay_ms, failure.retry_after_ms + int(jitter * policy.first_ms))
     return Again(delay_ms=delay_ms, spends=True)
+
+
+def after_loss(kind: FailureKind, losses: int, jitter: float, bounds: Bounds) -> Again:
+    """Say when an attempt is made again that was lost (a worker, the store) after `losses` before it: without end.
+
+    The first time at once, but for the store: recovery is fast (P10), and the backoff bounds the load. That of a proven
+    death stays short: the limit of crashes bounds those (R12), and a long wait would cost the work what the supervisor
+    has won.
+    """
+    if losses == 0 and kind != "store":
+        return Again(delay_ms=0, spends=False)
+    policy = RetryPolicy(
+        attempts_max=1,
+        first_ms=bounds.backoff_first_ms,
+        factor=bounds.backoff_factor,
+        delay_max_ms=bounds.death_backoff_max_ms if kind == "worker_died" else bounds.backoff_max_ms,
+    )
+    return Again(delay_ms=_backoff_ms(losses, policy, jitter), spends=False)
 
 
 def another_may(failure: Failure) -> bool:
@@ -64,8 +79,6 @@ def another_may(failure: Failure) -> bool:
     return failure.kind in SPENDS or (failure.kind == "model_permanent" and failure.elsewhere)
 
 
-_LOSS_POLICY = RetryPolicy(attempts_max=1)
-_DEATH_POLICY = RetryPolicy(attempts_max=1, delay_max_ms=limits.DEATH_BACKOFF_MAX_MS)
 _GROWTH_STEPS_MAX = 64
 
 

@@ -11,7 +11,6 @@ from typing import Final, Literal
 
 from pydantic import Field, JsonValue
 
-from perdure.core import limits
 from perdure.core.agent import AgentSpec
 from perdure.core.approvals import Approval, Ruling
 from perdure.core.content import Frozen, Lane, Usage
@@ -251,6 +250,13 @@ class TaskState(Frozen):
             return "calls"
         return "between"
 
+    def snapshot(self) -> "TaskState":
+        """Return what the store keeps of the state for readers: with the latest `snapshot_ids_max` message ids only."""
+        ids_max = self.agent.bounds.snapshot_ids_max
+        seen, unanswered = self.seen, self.unanswered
+        shorter = {"seen": seen[max(0, len(seen) - ids_max) :], "unanswered": unanswered[-ids_max:] if ids_max else ()}
+        return self.model_copy(update=shorter)
+
     def runnable(self, pending: Pending) -> bool:
         """R2: pending with its tail past the head."""
         return pending.tail > self.head
@@ -268,7 +274,7 @@ class TaskState(Frozen):
     @property
     def quarantined(self) -> bool:
         """R12: this task's attempts run alone."""
-        return self.shared_deaths >= limits.SHARED_DEATHS_BEFORE_QUARANTINE or self.crashes > 0
+        return self.shared_deaths >= self.agent.bounds.shared_deaths_before_quarantine or self.crashes > 0
 
 
 Mode = Literal["idle", "between", "model", "calls", "ending", "terminal"]

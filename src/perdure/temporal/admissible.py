@@ -2,7 +2,7 @@
 
 from temporalio.exceptions import ApplicationError
 
-from perdure.core import limits
+from perdure.core.bounds import Bounds
 from perdure.core.content import DataPart, Message, TextPart, UserEntry
 from perdure.core.digests import body_of, canonical, digest, safe_text
 from perdure.core.errors import InvalidInput, PerdureError
@@ -16,14 +16,14 @@ def message_digest(message: Message) -> str:
     return digest(body_of(UserEntry(message=message)))
 
 
-def refuse_unstorable(message: Message) -> None:
+def refuse_unstorable(message: Message, bounds: Bounds) -> None:
     """Raise for a message that no store takes: once admitted it would hold up every later write of its task."""
     name = message.message_id
-    if not 0 < len(name) <= limits.MESSAGE_ID_CHARS_MAX or safe_text(name) != name:
-        problem = f"must have 1 to {limits.MESSAGE_ID_CHARS_MAX} characters, no NUL and no lone surrogate among them"
+    if not 0 < len(name) <= bounds.message_id_chars_max or safe_text(name) != name:
+        problem = f"must have 1 to {bounds.message_id_chars_max} characters, no NUL and no lone surrogate among them"
         raise InvalidInput("message_id", problem)
-    if len(message.parts) > limits.MESSAGE_PARTS_MAX:
-        raise InvalidInput("parts", f"are {len(message.parts)}, at most {limits.MESSAGE_PARTS_MAX} are taken")
+    if len(message.parts) > bounds.message_parts_max:
+        raise InvalidInput("parts", f"are {len(message.parts)}, at most {bounds.message_parts_max} are taken")
     try:
         message_digest(message)
     except ValueError as error:

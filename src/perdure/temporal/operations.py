@@ -16,6 +16,7 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError
 
 from perdure.core import events, limits
+from perdure.core.bounds import Bounds
 from perdure.core.digests import safe_text
 from perdure.core.errors import Diverged, InvalidInput, PerdureError, TaskClosed, Unavailable
 from perdure.core.machine import step
@@ -46,7 +47,7 @@ class Operations:
         """Take a message in, or say why not. It is durable once the writer has stored it."""
         message_id = item.message.message_id
         try:
-            refuse_unstorable(item.message)
+            refuse_unstorable(item.message, self._bounds)
             if self._forgets(message_id):
                 known = await self._look_up(message_id)
                 if known is not None and known.digest != message_digest(item.message):
@@ -68,7 +69,7 @@ class Operations:
     def _forgets(self, message_id: str) -> bool:
         """Whether this id may have been seen so long ago that only the store remembers (P1)."""
         seen = self._writer.state.seen
-        full = len(seen) >= limits.MESSAGE_IDS_REMEMBERED
+        full = len(seen) >= self._bounds.message_ids_remembered
         return full and all(seen_id != message_id for seen_id, _, _ in seen)
 
     # --- batches ------------------------------------------------------------------------------------------------
@@ -122,13 +123,13 @@ class Operations:
         return Receipt(message_id=receipt.message_id, code=code, problem=problem)
 
     async def _until(self, holds: Callable[[], bool]) -> None:
-        """Wait until it holds, for ACKNOWLEDGE_WITHIN_S or until the store refuses.
+        """Wait until it holds, for `acknowledge_within_s` or until the store refuses.
 
         Without a timer, which would cost every operation two events of the history. A write that does not end is timed
         out by then, and its failure brings the workflow here; and where the next try comes later, there is nothing to
         wait for.
         """
-        writer, until_s = self._writer, workflow.time() + limits.ACKNOWLEDGE_WITHIN_S
+        writer, until_s = self._writer, workflow.time() + self._bounds.acknowledge_within_s
 
         def over() -> bool:
             return writer.parked or workflow.time() >= until_s or writer.next_try_s > until_s
@@ -154,10 +155,12 @@ class Operations:
         """
         if all(each.stop or each.cancel for each in operations):
             return
-        task_id = self._writer.state.task_id
+        state = self._writer.state
         if updates >= limits.UPDATES_TAKEN_MAX:
-            raise Unavailable(f"task {task_id} was asked {updates} things within one step; stop it, or ask again later")
-        problem = overfull(task_id)
+            raise Unavailable(
+                f"task {state.task_id} was asked {updates} things within one step; stop it, or ask again later"
+            )
+        problem = overfull(state)
         if problem is None:
             return
         for each in operations:
@@ -178,6 +181,10 @@ class Operations:
             return question_for(self._writer.state, item) is not None
         except InvalidInput:
             return False  # refused for what it is, or for want of room: either way nothing of it is recorded
+
+    @property
+    def _bounds(self) -> Bounds:
+        return self._writer.state.agent.bounds
 
     @property
     def _known(self) -> set[str]:
@@ -239,17 +246,17 @@ def _event(asked: Operation) -> events.Event:
     raise InvalidInput("operation", "says nothing that this worker knows; use workers of the version that sent it")
 
 
-def overfull(task_id: str) -> Unavailable | None:
+def overfull(state: TaskState) -> Unavailable | None:
     """Return the refusal while the history has no room for more: Temporal ends a workflow whose history is too large.
 
     It is continued as new between turns, which may be hours away while a tool runs. What leads out of there (a stop, a
     cancel, an answer) is always taken.
     """
-    info = workflow.info()
+    info, bounds = workflow.info(), state.agent.bounds
     size, count = info.get_current_history_size(), info.get_current_history_length()
-    if size > limits.HISTORY_BYTES_MAX or count > limits.HISTORY_EVENTS_TAKEN_MAX:
+    if size > bounds.history_bytes_max or count > bounds.history_events_taken_max:
         return Unavailable(
-            f"task {task_id} has taken in as much as fits before its present step ends ({count} events and "
+            f"task {state.task_id} has taken in as much as fits before its present step ends ({count} events and "
             f"{size // limits.KIB} KiB of history); send it again later"
         )
     return None

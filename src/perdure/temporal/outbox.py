@@ -11,20 +11,26 @@ carrier has on its way too: it may be faster than that one.
 from collections import Counter
 from collections.abc import Iterable
 
-from perdure.core.limits import EVENTS_PER_WRITE_MAX
 from perdure.core.log import LogEvent
 
 
 class Outbox:
     """The unconfirmed rows, how many carriers each has, and the number up to which all are confirmed."""
 
-    def __init__(self, rows: Iterable[LogEvent] = (), confirmed: int = 0, last_number: int = 0) -> None:
-        """Go on from what an earlier history left: of the rows up to `last_number`, `rows` are not confirmed."""
-        self._rows: dict[int, LogEvent] = {row.number: row for row in rows}
+    def __init__(self, at_once_max: int) -> None:
+        """A carrier takes `at_once_max` rows at most."""
+        self._at_once_max = at_once_max
+        self._rows: dict[int, LogEvent] = {}
         self._carriers: Counter[int] = Counter()
+        self._confirmed_beyond: set[int] = set()
+        self.confirmed = 0
+        """Every row up to this number is in the store."""
+
+    def go_on(self, rows: Iterable[LogEvent], confirmed: int, last_number: int) -> None:
+        """Go on from what an earlier history left: of the rows up to `last_number`, `rows` are not confirmed."""
+        self._rows = {row.number: row for row in rows}
         self._confirmed_beyond = set(range(confirmed + 1, last_number + 1)) - self._rows.keys()
         self.confirmed = confirmed
-        """Every row up to this number is in the store."""
 
     def append(self, row: LogEvent) -> None:
         """Take a new row."""
@@ -33,7 +39,7 @@ class Outbox:
     def take(self) -> tuple[LogEvent, ...]:
         """Give the waiting rows to a carrier, the lowest numbers first, a bounded number at a time."""
         waiting = [row for row in self.unconfirmed() if not self._carriers[row.number]]
-        return self._given(waiting[:EVENTS_PER_WRITE_MAX])
+        return self._given(waiting[: self._at_once_max])
 
     def take_all(self) -> tuple[LogEvent, ...]:
         """Give every unconfirmed row to a carrier that depends on all of them; only while `fits`."""
@@ -80,7 +86,7 @@ class Outbox:
     @property
     def fits(self) -> bool:
         """Whether one carrier can take all that is unconfirmed."""
-        return len(self._rows) <= EVENTS_PER_WRITE_MAX
+        return len(self._rows) <= self._at_once_max
 
     def unconfirmed(self) -> tuple[LogEvent, ...]:
         """All rows that the store has not confirmed, in order."""

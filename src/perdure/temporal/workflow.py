@@ -14,7 +14,7 @@ from collections.abc import Callable
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from perdure.core import events, limits
+from perdure.core import events
 from perdure.core.commands import (
     Append,
     AwaitExpiry,
@@ -266,7 +266,7 @@ class TaskWorkflow:
         question = question_for(self._state, item)
         if question is None:  # an answer needs no room in the inbox, and leads out of a step whose history is full
             refuse_admission(self._state)
-            problem = overfull(self._state.task_id)
+            problem = overfull(self._state)
             if problem is not None:
                 raise problem
         event: events.Event = events.Admitted(at_ms=now_ms(), message_id=name, digest=content, lane=item.lane)
@@ -337,7 +337,7 @@ class TaskWorkflow:
         self._writer.try_again()
 
     async def _within(self, condition: Callable[[], bool], what: str) -> None:
-        if not await within(lambda: condition() or self._writer.parked, limits.ACKNOWLEDGE_WITHIN_S):
+        if not await within(lambda: condition() or self._writer.parked, self._state.agent.bounds.acknowledge_within_s):
             raise ApplicationError(f"{what} is not in the store yet; ask again", type="unavailable")
         if not condition():
             text = disagreement(what, self._writer.diverged)

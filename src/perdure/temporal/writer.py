@@ -22,22 +22,18 @@ from datetime import timedelta
 from temporalio import workflow
 from temporalio.exceptions import ActivityError
 
-from perdure.core import events, limits
-from perdure.core.agent import RetryPolicy
+from perdure.core import events
 from perdure.core.content import Message
 from perdure.core.digests import body_of
 from perdure.core.log import Batch, TaskHeader
 from perdure.core.ports import Admission
-from perdure.core.retry import Again, after_failure
+from perdure.core.retry import after_loss
 from perdure.core.state import TaskState
 from perdure.temporal.contracts import Carried, WriteInput, WriteOutput
 from perdure.temporal.failures import failure_of
 from perdure.temporal.flights import ONE_ATTEMPT
 from perdure.temporal.outbox import Outbox
 from perdure.temporal.waiting import within
-
-UNENDING = RetryPolicy(attempts_max=1)
-"""Store failures spend no attempt, so the bound is never reached; only the backoff counts."""
 
 
 def store_queue(task_queue: str) -> str:
@@ -61,7 +57,10 @@ class Writer:
         hold: Callable[[], bool],
     ) -> None:
         self.state = state
-        self.outbox = Outbox(carried.rows, carried.confirmed, state.last_number) if carried else Outbox()
+        self._bounds = state.agent.bounds
+        self.outbox = Outbox(self._bounds.events_per_write_max)
+        if carried is not None:
+            self.outbox.go_on(carried.rows, carried.confirmed, state.last_number)
         self.refused: str | None = None
         self.fenced = 0
         self._header = header
@@ -157,12 +156,12 @@ class Writer:
             messages=messages,
             confirmed=self.outbox.confirmed,
             fence=fence,
-            snapshot=body_of(self.state) if persist else None,
+            snapshot=body_of(self.state.snapshot()) if persist else None,
         )
         name = "persist" if persist or fence else "intake" if messages else "emit_event"
         self._writing, self._persist_owed, self._asked = True, False, False
         try:
-            await _execute(name, WriteInput(batch=batch))
+            await self._execute(name, WriteInput(batch=batch))
         except ActivityError as error:
             self.outbox.give_back(rows)
             self._persist_owed = self._persist_owed or persist
@@ -187,7 +186,7 @@ class Writer:
         size = 0
         for message in self._kept.values():
             size += len(message.model_dump_json().encode())
-            if some and size > limits.MESSAGES_PER_WRITE_BYTES_MAX:
+            if some and size > self._bounds.messages_per_write_bytes_max:
                 break
             some.append(message)
         return tuple(some)
@@ -197,16 +196,14 @@ class Writer:
         if failure.kind == "diverged":
             self._park(failure.message)
             return
-        jitter = workflow.random().random()
-        match after_failure(failure.model_copy(update={"kind": "store"}), 0, self._failures, UNENDING, jitter):
-            case Again(delay_ms=delay_ms):
-                self._failures += 1
-                await self._pause(delay_ms / 1000)
+        again = after_loss("store", self._failures, workflow.random().random(), self._bounds)
+        self._failures += 1
+        await self._pause(again.delay_ms / 1000)
 
     async def _pause(self, delay_s: float) -> None:
         """Wait, and if somebody asks meanwhile, or did while the write failed, no longer than a moment."""
         now_s = workflow.time()
-        self._soonest_s = now_s + min(delay_s, limits.STORE_ASKED_AGAIN_S)
+        self._soonest_s = now_s + min(delay_s, self._bounds.store_asked_again_s)
         self.next_try_s = self._soonest_s if self._asked else now_s + delay_s
         try:
             if not self._asked:
@@ -227,18 +224,17 @@ class Writer:
     async def look_up(self, message_id: str) -> Admission | None:
         """Ask the store how an old message id was admitted; fails as the store does."""
         batch = Batch(task_id=self._header.task_id)
-        output = await _execute("intake", WriteInput(batch=batch, look_up=message_id))
+        output = await self._execute("intake", WriteInput(batch=batch, look_up=message_id))
         return output.known
 
-
-async def _execute(name: str, given: WriteInput) -> WriteOutput:
-    output: WriteOutput = await workflow.execute_activity(
-        name,
-        given,
-        task_queue=store_queue(workflow.info().task_queue),
-        result_type=WriteOutput,
-        start_to_close_timeout=timedelta(seconds=limits.STORE_WRITE_TIMEOUT_S),
-        heartbeat_timeout=timedelta(seconds=limits.STORE_WRITE_HEARTBEAT_TIMEOUT_S),
-        retry_policy=ONE_ATTEMPT,
-    )
-    return output
+    async def _execute(self, name: str, given: WriteInput) -> WriteOutput:
+        output: WriteOutput = await workflow.execute_activity(
+            name,
+            given,
+            task_queue=store_queue(workflow.info().task_queue),
+            result_type=WriteOutput,
+            start_to_close_timeout=timedelta(seconds=self._bounds.store_write_timeout_s),
+            heartbeat_timeout=timedelta(seconds=self._bounds.store_write_heartbeat_timeout_s),
+            retry_policy=ONE_ATTEMPT,
+        )
+        return output

@@ -2,7 +2,7 @@
 
 from pydantic import JsonValue
 
-from perdure.core import events, limits
+from perdure.core import events
 from perdure.core.commands import Fence, StopFlights, StoreMessage
 from perdure.core.content import Lane
 from perdure.core.errors import IllegalEvent, InvalidInput, MessageConflict, MessageNotWaiting, TaskClosed
@@ -28,11 +28,12 @@ def refuse_admission(state: TaskState, count: int = 1) -> None:
     """Raise what stands against taking in `count` messages now; changes nothing."""
     if state.terminal or state.canceling:
         raise TaskClosed(state.task_id, state.status if state.terminal else "being canceled")
-    if len(state.inbox) + count > limits.INBOX_PENDING_MAX:
+    pending_max = state.agent.bounds.inbox_pending_max
+    if len(state.inbox) + count > pending_max:
         raise InvalidInput(
             "message",
             f"task {state.task_id} has {len(state.inbox)} messages waiting, the limit is "
-            f"{limits.INBOX_PENDING_MAX}; wait for some to be answered or take some back",
+            f"{pending_max}; wait for some to be answered or take some back",
         )
 
 
@@ -60,7 +61,7 @@ def admitted(draft: Draft, event: events.Admitted) -> None:
     number = draft.log("message.admitted", message_id=event.message_id, digest=event.digest, lane=lane)
     pending = Pending(message_id=event.message_id, digest=event.digest, lane=lane, admitted=number, tail=number)
     seen = (*draft.state.seen, (event.message_id, event.digest, number))
-    draft.set(inbox=(*state.inbox, pending), seen=seen[-limits.MESSAGE_IDS_REMEMBERED :])
+    draft.set(inbox=(*state.inbox, pending), seen=seen[-draft.bounds.message_ids_remembered :])
     draft.ask(StoreMessage(message_id=event.message_id))
 
 

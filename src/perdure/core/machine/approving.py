@@ -6,7 +6,7 @@ A call begins, in its order, once it is approved; one that is declined, or of wh
 
 from pydantic import JsonValue
 
-from perdure.core import asking_limits, events
+from perdure.core import events
 from perdure.core.approvals import APPROVE, DECLINE, Approval, call_digest, code_of, read_decision
 from perdure.core.digests import canonical
 from perdure.core.effects import effect_key, request_digest
@@ -88,7 +88,7 @@ def take_decision(draft: Draft, call: CallState, request: HelpRequest, event: ev
         told = said | {"verdict": "declined"} | sender_of(event)
         close_call(draft, call.index, result, "help.answered", **told)
         return
-    changed = _changed(call, decision.arguments)
+    changed = _changed(call, decision.arguments, draft.bounds.edited_bytes_max)
     run = call.arguments_digest if changed is None else request_digest(call.tool, changed)
     approval = Approval(
         digest=call_digest(call.tool, run, request.help_id), by=event.by, reason=decision.reason, arguments=changed
@@ -97,17 +97,18 @@ def take_decision(draft: Draft, call: CallState, request: HelpRequest, event: ev
     draft.log_row("help.answered", told | ({} if changed is None else {"arguments": changed}) | sender_of(event))
     draft.set_call(call.index, asked=None, approval=approval, arguments_digest=run)
     if changed is not None:  # should its outcome be unknown, a person is asked about what ran
-        arguments_json, _ = shortened(call.tool, changed, asking_limits.SHOWN_BYTES_MAX)
-        draft.set_call(call.index, shown=shown_call(call.tool, arguments_json, asking_limits.SHOWN_BYTES_MAX))
+        bytes_max = draft.bounds.shown_bytes_max
+        arguments_json, _ = shortened(call.tool, changed, bytes_max)
+        draft.set_call(call.index, shown=shown_call(call.tool, arguments_json, bytes_max))
 
 
-def _changed(call: CallState, arguments: dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:
+def _changed(call: CallState, arguments: dict[str, JsonValue] | None, bytes_max: int) -> dict[str, JsonValue] | None:
     """Return other arguments than those that the model gave; None where they are the same."""
     if arguments is None or request_digest(call.tool, arguments) == call.arguments_digest:
         return None
     size = len(canonical(arguments))
-    if size > asking_limits.EDITED_BYTES_MAX:
-        raise InvalidInput("arguments", f"have {size} bytes, at most {asking_limits.EDITED_BYTES_MAX} are taken")
+    if size > bytes_max:
+        raise InvalidInput("arguments", f"have {size} bytes, at most {bytes_max} are taken")
     return arguments
 
 

@@ -11,11 +11,9 @@ from perdure.core import events
 from perdure.core.digests import cut_text, safe_text
 from perdure.core.effects import Answer
 from perdure.core.errors import InvalidInput
-from perdure.core.limits import QUESTION_BYTES_MAX
 from perdure.core.machine.doubts import key_of, sender_of
 from perdure.core.machine.draft import Draft, replaced
 from perdure.core.machine.helping import put_question
-from perdure.core.mcp_limits import QUESTIONS_PER_CALL_MAX
 from perdure.core.questions import Manner
 from perdure.core.state import Asking, CallState
 
@@ -28,11 +26,12 @@ def take_question(draft: Draft, call: CallState, event: events.ToolFinished) -> 
     if draft.run.ending is not None:
         return False
     rounds = 1 if call.asking is None else call.asking.rounds + 1
-    if rounds > QUESTIONS_PER_CALL_MAX:
-        draft.set_call(call.index, problem=f"it asked more than {QUESTIONS_PER_CALL_MAX} questions", asking=None)
+    if rounds > draft.bounds.questions_per_call_max:
+        problem = f"it asked more than {draft.bounds.questions_per_call_max} questions"
+        draft.set_call(call.index, problem=problem, asking=None)
         return True
     draft.set_call(call.index, asking=Asking(asked=event.digest, rounds=rounds))
-    text = cut_text(safe_text(event.question), QUESTION_BYTES_MAX, " [cut]")
+    text = cut_text(safe_text(event.question), draft.bounds.question_bytes_max, " [cut]")
     manner = None if event.form is None else Manner(form=event.form)
     put_question(draft, call, f"{key}/ask/{rounds}", text, event.choices, manner=manner)
     return False

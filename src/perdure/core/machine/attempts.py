@@ -1,6 +1,5 @@
 """What a failed attempt means for its operation and its task: the next attempt, and the crash count (R12)."""
 
-from perdure.core import limits
 from perdure.core.budget import overdue
 from perdure.core.failure import Failure
 from perdure.core.machine.admission import wind_down
@@ -45,6 +44,6 @@ def count_crash(draft: Draft, failure: Failure) -> bool:
     if crashes < draft.state.agent.crashes_max:
         draft.set(crashes=crashes)
         return False
-    draft.set(crashes=0, shared_deaths=limits.SHARED_DEATHS_BEFORE_QUARANTINE)
+    draft.set(crashes=0, shared_deaths=draft.bounds.shared_deaths_before_quarantine)
     wind_down(draft, Ending(end="failed", reason="crash_loop", message=f"its worker died {crashes} times in a row"))
     return True

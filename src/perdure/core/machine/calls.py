@@ -1,6 +1,6 @@
 """The tools' half of a turn: starting calls in order, their attempts, results and doubts (design sections 4.2, 6)."""
 
-from perdure.core import events, limits
+from perdure.core import events
 from perdure.core.agent import ToolSpec
 from perdure.core.commands import CallTool, Wait
 from perdure.core.errors import IllegalEvent, InvalidInput
@@ -88,7 +88,7 @@ def _start(draft: Draft, call: CallState, spec: ToolSpec | None) -> None:
         reason = f"the same call under {doubt.key} has an unknown outcome and is not begun again"
         leave_unknown(draft, call, reason, twin_of=doubt.key)
         return
-    full = len(draft.state.doubts) >= limits.DOUBTS_MAX
+    full = len(draft.state.doubts) >= draft.bounds.doubts_max
     if full and not call.resolving and spec is not None and spec.effect != "read":
         text = f"Not begun: {len(draft.state.doubts)} outcomes are unknown in this task. Nothing new is begun in it."
         close_call(draft, call.index, made_result(call, "not_begun", text), key=key_of(draft, call))
@@ -179,7 +179,7 @@ def _key_closed(draft: Draft, call: CallState) -> None:
     key, spec = key_of(draft, call), spec_of(draft, call)
     draft.log("tool.key_closed", index=call.index, tool=call.tool, attempt=call.attempts, key=key)
     watch_closed(draft, key)
-    may_go_on = call.failures < spec.retry.attempts_max and call.generation < limits.KEYS_PER_CALL_MAX
+    may_go_on = call.failures < spec.retry.attempts_max and call.generation < draft.bounds.keys_per_call_max
     if not call.resolving and may_go_on:
         draft.set_call(call.index, generation=call.generation + 1, ops=None, asking=None)
         return
@@ -214,7 +214,7 @@ def tool_failed(draft: Draft, event: events.ToolFailed) -> None:
         draft.set_call(call.index, ops=None)
         wind_down(draft, Ending(end="failed", reason="store", message=failure.message))
         return
-    match after_failure(failure, ops.spent, ops.losses, spec.retry, event.jitter):
+    match after_failure(failure, ops.spent, ops.losses, spec.retry, event.jitter, draft.bounds):
         case GiveUp():
             _give_up(draft, draft.turn.call(call.index), spec, ops)
         case again:
@@ -254,8 +254,9 @@ def answered(draft: Draft, event: events.Answered) -> None:
     request = open_request(draft.state, event.help_id)
     if not event.text.strip():
         raise InvalidInput("text", "an answer must not be empty")
-    if len(event.text.encode()) > limits.ANSWER_BYTES_MAX:
-        raise InvalidInput("text", f"an answer may have {limits.ANSWER_BYTES_MAX} bytes at most; send files by message")
+    bytes_max = draft.bounds.answer_bytes_max
+    if len(event.text.encode()) > bytes_max:
+        raise InvalidInput("text", f"an answer may have {bytes_max} bytes at most; send files by message")
     call = draft.open_call(request.turn, request.index)
     if request.kind == "approval":
         take_decision(draft, call, request, event)
@@ -264,7 +265,7 @@ def answered(draft: Draft, event: events.Answered) -> None:
     if call.question is not None:  # the model asked, by the call itself
         text = read(event.text, request.choices, request.form)
         close_request(draft, request)
-        result = made_result(call, "ok", text, limits.ANSWER_BYTES_MAX)
+        result = made_result(call, "ok", text, bytes_max)
         named = sender_of(event)
         close_call(draft, call.index, result, "help.answered", help_id=event.help_id, text=text, **named)
         remember(draft, event)

@@ -13,7 +13,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from perdure.core import events, limits
+from perdure.core import events
 from perdure.core.agent import ToolSpec
 from perdure.core.digests import cut_text, safe_text
 from perdure.core.effects import Late, Word, effect_key
@@ -90,7 +90,7 @@ def _remember(draft: Draft, call: CallState, key: str) -> bool:
         return False
     doubt = Doubt(key=key, tool=call.tool, arguments_digest=call.arguments_digest)
     draft.set(doubts=(*draft.state.doubts, doubt))
-    return len(draft.state.doubts) >= limits.DOUBTS_MAX
+    return len(draft.state.doubts) >= draft.bounds.doubts_max
 
 
 # --- a person's word --------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def remember(draft: Draft, event: events.Answered) -> None:
     """P1: the message that answered is recognised when it comes again, under the row that was logged just now."""
     if event.message_id:
         seen = (*draft.state.seen, (event.message_id, event.digest, draft.state.last_number))
-        draft.set(seen=seen[-limits.MESSAGE_IDS_REMEMBERED :])
+        draft.set(seen=seen[-draft.bounds.message_ids_remembered :])
 
 
 # --- results that come late -------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ def watched_keys(state: TaskState) -> tuple[str, ...]:
 
 def watch_closed(draft: Draft, key: str) -> None:
     """Go on looking for a result under a closed key: one that comes all the same is worth knowing."""
-    draft.set(closed_keys=(*draft.state.closed_keys, key)[-limits.CLOSED_KEYS_WATCHED_MAX :])
+    draft.set(closed_keys=(*draft.state.closed_keys, key)[-draft.bounds.closed_keys_watched_max :])
 
 
 def take_late(draft: Draft, came: tuple[Late, ...]) -> None:

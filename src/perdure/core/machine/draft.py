@@ -11,6 +11,7 @@ from typing import TypeVar
 from pydantic import BaseModel, JsonValue
 
 from perdure.core.approvals import edited_note
+from perdure.core.bounds import Bounds
 from perdure.core.commands import Append, Command
 from perdure.core.content import EntryKind, ResultStatus, ToolEntry, ToolResult
 from perdure.core.digests import body_of, chained, cut_text, digest, safe_json, safe_text
@@ -31,6 +32,11 @@ class Draft:
         self.commands: list[Command] = []
         self.asks_other = False
         """Whether this transition opens or closes a question to a person."""
+
+    @property
+    def bounds(self) -> Bounds:
+        """The limits that this task decides by."""
+        return self.state.agent.bounds
 
     def ask(self, command: Command) -> None:
         """Ask for a command; commands leave in this order."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-from perdure.core import events, limits
+from perdure.core import events
 from perdure.core.approvals import APPROVE, DECLINE, Decision, code_of, read_decision
 from perdure.core.commands import AwaitExpiry, DropExpiry
 from perdure.core.digests import cut_text, safe_text
@@ -99,7 +99,7 @@ def meant_by(state: TaskState, open_now: tuple[HelpRequest, ...], text: str) -> 
     """
     refuse_late_word(state, open_now, text)
     approvals = _approvals(open_now)
-    named = _named(approvals, _decision(text))
+    named = _named(approvals, _decision(state, text))
     if named is not None:
         return named
     if open_now[0].kind == "question" or (len(open_now) == 1 and state.approvals == 1):
@@ -117,7 +117,7 @@ def refuse_late_word(state: TaskState, open_now: tuple[HelpRequest, ...], text: 
     question is that does not offer this very answer. A task that never asked for an approval takes such words as what
     they say: `approve 20261130` may be about an order.
     """
-    decision = _decision(text)
+    decision = _decision(state, text)
     if decision is None:
         return
     as_object = text.lstrip().startswith("{")
@@ -141,9 +141,9 @@ def _approvals(open_now: Sequence[HelpRequest]) -> list[HelpRequest]:
     return [each for each in open_now if each.kind == "approval"]
 
 
-def _decision(text: str) -> Decision | None:
+def _decision(state: TaskState, text: str) -> Decision | None:
     """Return what a text decides; None where it decides nothing. Messages are long, and few hold such a word."""
-    said = text.casefold() if len(text) <= limits.ANSWER_BYTES_MAX else ""
+    said = text.casefold() if len(text) <= state.agent.bounds.answer_bytes_max else ""
     if APPROVE not in said and DECLINE not in said:
         return None
     with contextlib.suppress(InvalidInput):

@@ -2,7 +2,6 @@
 
 from pydantic import JsonValue
 
-from perdure.core import limits
 from perdure.core.budget import exceeded
 from perdure.core.commands import Persist
 from perdure.core.errors import InvariantBroken
@@ -123,7 +122,7 @@ def _promote(draft: Draft, pending: Pending) -> None:
     """R3: promotion and the transcript entry are one step."""
     draft.set(inbox=tuple(p for p in draft.state.inbox if p.message_id != pending.message_id))
     unanswered = (*draft.state.unanswered, pending.message_id)
-    dropped = max(0, len(unanswered) - limits.MESSAGE_IDS_REMEMBERED)
+    dropped = max(0, len(unanswered) - draft.bounds.message_ids_remembered)
     draft.set(unanswered=unanswered[dropped:], unanswered_before=draft.state.unanswered_before + dropped)
     draft.set_run(fed=True, answered=False)
     entry: EntryRef = draft.enter("user", pending.digest)

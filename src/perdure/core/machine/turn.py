@@ -2,7 +2,7 @@
 
 from pydantic import JsonValue
 
-from perdure.core import asking_limits, events, limits
+from perdure.core import events
 from perdure.core.budget import overdue, spent
 from perdure.core.commands import CallModel, Wait
 from perdure.core.digests import cut_text, safe_text
@@ -124,28 +124,29 @@ def _call(draft: Draft, index: int, summary: events.CallSummary) -> CallState:
     spec = draft.state.agent.tool(summary.tool)
     approves = summary.ruling is not None and summary.ruling.then == "ask"
     asks = approves or (spec is not None and spec.in_doubt == "ask")
-    bytes_max = asking_limits.SHOWN_BYTES_MAX if approves else limits.SHOWN_CALL_BYTES_MAX
+    bytes_max = draft.bounds.shown_bytes_max if approves else draft.bounds.shown_call_bytes_max
     shown = shown_call(summary.tool, summary.arguments_json, bytes_max) if asks else ""
     return CallState(
         index=index,
         call_id=summary.call_id,
         tool=summary.tool,
         arguments_digest=summary.arguments_digest,
-        question=_cut_question(summary.question),
+        question=_cut_question(draft, summary.question),
         shown=shown,
         manner=summary.manner,
         ruling=summary.ruling,
     )
 
 
-def _cut_question(question: str | None) -> str | None:
-    return None if question is None else cut_text(safe_text(question), limits.QUESTION_BYTES_MAX, " [cut]")
+def _cut_question(draft: Draft, question: str | None) -> str | None:
+    return None if question is None else cut_text(safe_text(question), draft.bounds.question_bytes_max, " [cut]")
 
 
 def _problem(draft: Draft, call: CallState, summary: events.CallSummary) -> str | None:
     """Return why this call must not run, in words for the model (B11 to B13)."""
-    if call.index >= limits.CALLS_PER_TURN_MAX:
-        return f"Not begun: one reply may ask for {limits.CALLS_PER_TURN_MAX} calls at most; ask again for the rest."
+    calls_max = draft.bounds.calls_per_turn_max
+    if call.index >= calls_max:
+        return f"Not begun: one reply may ask for {calls_max} calls at most; ask again for the rest."
     if summary.problem is not None:
         return summary.problem
     if call.question is None and draft.state.agent.tool(call.tool) is None:
@@ -175,7 +176,7 @@ def model_failed(draft: Draft, event: events.ModelFailed) -> None:
         draft.set_turn(ops=None)
         return
     retry = draft.state.agent.models[draft.turn.fallback].retry
-    next_step = after_failure(failure, ops.spent, ops.losses, retry, event.jitter)
+    next_step = after_failure(failure, ops.spent, ops.losses, retry, event.jitter, draft.bounds)
     if another_may(failure) and _goes_on(draft, next_step, retry.delay_max_ms):
         take_over(draft, ops)
         return
