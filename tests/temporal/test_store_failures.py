@@ -11,8 +11,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from perdure import Call, Task, tool
-from perdure.core import limits, retry
-from perdure.core.agent import RetryPolicy
+from perdure.core import limits
 from perdure.core.errors import Unavailable
 from perdure.core.ports import Store
 from perdure.temporal.tasks import ANSWER_WITHIN_S
@@ -96,7 +95,7 @@ async def test_p9_the_pause_after_a_long_outage_keeps_nobody_waiting(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who asks meanwhile is told the reason, and the first who asks when the store is well again has it tried."""
-    monkeypatch.setattr(retry, "_LOSS_POLICY", RetryPolicy(attempts_max=1, first_ms=50_000))
+    monkeypatch.setattr(limits, "BACKOFF_FIRST_MS", 50_000)
     monkeypatch.setattr(limits, "BACKOFF_MAX_MS", 60_000)
     async with at_work(bench) as (task, gate, store):
         async with held(bench):
@@ -115,7 +114,7 @@ async def test_who_asks_while_a_write_fails_has_it_tried_again_soon(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What that write did not take along yet waits for the next one, which must not come after a long pause."""
-    monkeypatch.setattr(retry, "_LOSS_POLICY", RetryPolicy(attempts_max=1, first_ms=50_000))
+    monkeypatch.setattr(limits, "BACKOFF_FIRST_MS", 50_000)
     monkeypatch.setattr(limits, "BACKOFF_MAX_MS", 60_000)
     monkeypatch.setattr(limits, "STORE_WRITE_TIMEOUT_S", 1.5)
     monkeypatch.setattr(limits, "ACKNOWLEDGE_WITHIN_S", 10.0)

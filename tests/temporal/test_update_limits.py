@@ -166,16 +166,15 @@ async def test_an_answer_by_message_is_taken_however_full_the_history_is(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It leads out of the step that fills it; what answers nothing is refused."""
+    monkeypatch.setattr(limits, "HISTORY_EVENTS_TAKEN_MAX", 12)
     agent = bench.agent(call("ask_participant", {"question": "Who?"}), say("done"), after_answer="input_required")
     async with bench.app(agent) as app:
         task = await app.send("first")
         question = await event(task, "help.requested")
-        monkeypatch.setattr(limits, "HISTORY_EVENTS_TAKEN_MAX", 1)
         with pytest.raises(Unavailable, match="before its present step ends"):
             await task.send("more", lane="queue")
         (taken,) = (await bench.inbox(task.id, item("m-answer", "me", answers=True))).receipts
         assert (taken.problem, taken.number is None) == (None, False)
-        monkeypatch.undo()
         assert await task.result() == "done"
         (answered,) = rows_of(await bench.sound(task, app.store), "help.answered")
     assert answered.data["help_id"] == question.help_id

@@ -67,8 +67,8 @@ MESSAGE_IDS_REMEMBERED = 256
 """Message ids a workflow carries to answer a resend without the store; the store knows all of them."""
 
 SNAPSHOT_IDS_MAX = 0
-"""Message ids that a task's snapshot repeats. The store has all of them in a table of its own, and a snapshot is written
-at the end of each run: it must not grow with each message (P7)."""
+"""Message ids that a task's snapshot repeats. The store has all of them in a table of its own, and a snapshot, which is
+written at the end of each run, must not grow with each message (P7)."""
 
 CALLS_PER_TURN_MAX = 32
 """Tool calls that one model reply may ask for; further ones get an error result."""
