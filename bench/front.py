@@ -35,10 +35,9 @@ from typing import Any
 import httpx
 
 from bench import front_script
-from bench.machine import machine
+from bench.machine import keep
 from perdure.a2a.extension import URI
 
-RESULTS = Path(__file__).parent / "results"
 ROOT = Path(__file__).parent.parent
 READY_WITHIN_S = 90.0
 
@@ -186,8 +185,7 @@ def main() -> None:
     for name in ("tasks", "turns", "pause", "sends", "senders"):
         result[name] = getattr(options, name)
     if options.write:
-        kept = json.dumps({**result, "machine": machine()}, indent=2)
-        (RESULTS / "front.json").write_text(f"{kept}\n", encoding="utf-8")
+        keep("front", result)
     print(json.dumps(result))
 
 

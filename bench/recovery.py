@@ -29,12 +29,11 @@ from typing import Any
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
-from bench.machine import machine
+from bench.machine import keep
 from perdure import App, Settings, Task, open_app
 from perdure.app.supervisor import Fleet, Supervisor, supervised
 from perdure.temporal.connection import temporal_client
 
-RESULTS = Path(__file__).parent / "results"
 WAIT_S = 60.0
 QUIET_S = 0.7
 """After a replacement is ready: starting it must not count against the next kill, nor the sweeps of the last one."""
@@ -159,9 +158,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         result = asyncio.run(measure(options.kills, options.heartbeat_kills, Path(folder)))
     if options.write:
-        RESULTS.mkdir(exist_ok=True)
-        kept = json.dumps({**result, "machine": machine()}, indent=2)
-        (RESULTS / "recovery.json").write_text(f"{kept}\n", encoding="utf-8")
+        keep("recovery", result)
     print(json.dumps(result))
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from bench.machine import machine
+from bench.machine import keep
 from bench.recovery import percentile
 from bench.stop_agent import agent
 from perdure import App, Settings, Task, open_app
@@ -32,7 +32,6 @@ from perdure.temporal.connection import temporal_client
 from perdure.temporal.embedded_binary import find_binary
 from perdure.temporal.embedded_launch import Launch, Ports
 
-RESULTS = Path(__file__).parent / "results"
 WAIT_S = 60.0
 KINDS = ("tool", "model", "backoff")
 MOMENT_MAX_S = 1.0
@@ -173,9 +172,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         result = asyncio.run(measure(options.stops, options.throttled_stops, options.seed, Path(folder)))
     if options.write:
-        RESULTS.mkdir(exist_ok=True)
-        kept = json.dumps({**result, "machine": machine()}, indent=2)
-        (RESULTS / "stop.json").write_text(f"{kept}\n", encoding="utf-8")
+        keep("stop", result)
     print(json.dumps(result))
 
 

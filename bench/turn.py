@@ -26,14 +26,13 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from bench.floor import Floor, nothing
-from bench.machine import machine
+from bench.machine import keep
 from perdure import Agent, Budget, Settings, open_app, tool
 from perdure.core import limits
 from perdure.temporal.connection import temporal_client
 from perdure.temporal.sandbox import workflow_runner
 from perdure.testing import call, say, scripted
 
-RESULTS = Path(__file__).parent / "results"
 FLOOR_QUEUE = "floor"
 
 
@@ -133,8 +132,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         result = asyncio.run(measure(options.turns, options.rounds, Path(folder)))
     if options.write:
-        kept = json.dumps({**result, "machine": machine()}, indent=2)
-        (RESULTS / "turn.json").write_text(f"{kept}\n", encoding="utf-8")
+        keep("turn", result)
     print(json.dumps(result))
 
 

@@ -1,17 +1,14 @@
 """What a run's report says, and where it is kept."""
 
-import json
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from tests.kept import keep
 from tests.retail.data import Task, conversation
 from tests.retail.figures import Figures
 from tests.retail.judge import Direct
 from tests.retail.verdict import Ended, faults
-
-REPORT_VARIABLE = "PERDURE_TEST_REPORT_DIR"
 
 
 def judged(ended: Iterable[Ended], expected: Mapping[int, Direct], tasks: Sequence[Task]) -> list[str]:
@@ -33,11 +30,7 @@ def report(
     for line in (*summary.lines(), *(f"{key}: {value}" for key, value in more.items())):
         print(line)
         record_property(*line.split(": ", 1))
-    folder = os.environ.get(REPORT_VARIABLE)
-    if folder:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        text = json.dumps({**asdict(summary), **more, "faults": found}, indent=2)
-        (Path(folder) / f"{name}-{summary.seed}.json").write_text(f"{text}\n", encoding="utf-8")
+    keep(f"{name}-{summary.seed}", {**asdict(summary), **more, "faults": found})
 
 
 def print_logs(folder: Path, pattern: str) -> None:
