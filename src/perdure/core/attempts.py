@@ -1,10 +1,13 @@
-"""Attempts as rows: every try at a model or tool call, and what became of it.
+"""Attempts as rows: every try at an activity, and what became of it.
 
 The same rows are derived twice: here from the event log with the ledger, which is all that a reader without Temporal
 has, and in `temporal/history.py` from Temporal's own history. Whoever doubts the one can hold it against the other.
+
+The log tells of model and tool calls alone: a store write cannot be a row of the log that it writes. Temporal's history
+has every activity, for as long as it is kept. `joined` makes one list of the two.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from perdure.core.content import Frozen
@@ -17,7 +20,8 @@ AttemptOutcome = Literal["completed", "timed_out", "failed", "cancelled", "open"
 class AttemptRow(Frozen):
     """One attempt of one activity. Times in milliseconds since the epoch.
 
-    `turn` and `index` are 0 and None for an activity that belongs to no turn (a store write). `worker` is empty where
+    `turn` and `index` are 0 and None for an activity that belongs to no turn (a store write), whose attempts are not
+    numbered: each has `attempt` 1. `worker` is empty where
     it is not known: nobody took the attempt, or it found its answer recorded and left no row of its own. `until_ms`
     is when an open one times out at the latest. `key` is a tool call's idempotency key, `model` whom a model call asked
     where its agent has several.
@@ -74,6 +78,30 @@ def attempts_from_log(
         elif key in found and found[key].outcome == "open":
             found[key] = _ended(found[key], row)
     return tuple(found.values())
+
+
+def joined(log: Sequence[AttemptRow], history: Sequence[AttemptRow]) -> tuple[AttemptRow, ...]:
+    """Return the attempts of both witnesses, each once, in the order in which they were scheduled.
+
+    What became of an attempt is what Temporal's history says. The log adds what history lacks: the worker of an attempt
+    that is open, the kind of a failure, and the attempts of a history that Temporal has forgotten.
+    """
+    logged = {_name(row): row for row in log}
+    known = {_name(row) for row in history if row.turn}
+    forgotten = [row for row in log if _name(row) not in known]
+    told = [_told(row, logged.get(_name(row)) if row.turn else None) for row in history]
+    return tuple(sorted([*forgotten, *told], key=lambda row: row.scheduled_at_ms))
+
+
+def _name(row: AttemptRow) -> tuple[str, int, int | None, int]:
+    return row.activity, row.turn, row.index, row.attempt
+
+
+def _told(row: AttemptRow, logged: AttemptRow | None) -> AttemptRow:
+    if logged is None:
+        return row
+    problem = logged.problem if row.outcome == logged.outcome else ""
+    return row.model_copy(update={"worker": row.worker or logged.worker, "problem": problem or row.problem})
 
 
 def _begun(row: LogEvent, activity: str, key: _Key, worker: str) -> AttemptRow:
