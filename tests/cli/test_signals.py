@@ -1,11 +1,14 @@
 """`perdure run` is ended in every way in the middle of its work; the task is kept, and what it did is not repeated."""
 
+import contextlib
+import os
 import re
 import signal
 
 import pytest
 
 from tests.cli.desk import Desk, Started, is_running, until
+from tests.outage.everything import family
 
 pytestmark = pytest.mark.slow
 
@@ -33,6 +36,44 @@ def test_killed_in_the_middle_of_a_tool_it_is_finished_by_resume(desk: Desk) -> 
     keys = {key for key, *_ in desk.world_lines("begun")}
     assert len(keys) == 1, "one key, however often it began"
     assert {key for (key,) in desk.world_lines("shipped")} == keys
+
+
+def test_killed_with_all_that_it_started_it_is_finished_by_a_worker(desk: Desk) -> None:
+    """The process of `perdure run` with its workers and its Temporal; judged by the world's log."""
+    desk.hold.touch()
+    with desk.started("run", "helpdesk:agent", "ship") as run:
+        _in_the_tool(desk, run)
+        run.until(lambda: run.worker_pids, "the workers are named")
+        everything = family(run.process.pid)
+        assert run.end(signal.SIGKILL).code == -signal.SIGKILL
+        for pid in everything:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        task_id = run.task_id
+    until(lambda: not any(map(is_running, everything)), "the end of all that it started")
+    assert desk.world_lines("shipped") == []
+    with desk.beside("later").started("worker", "helpdesk:agent") as worker:
+        worker.until(lambda: desk.world_lines("shipped"), "the call's end")
+        worker.until(lambda: "COMPLETED" in desk.here("tasks").out, "the task's end")
+        done = worker.end(signal.SIGTERM)
+    assert done.code == 143, done.err
+    (key,) = {key for key, *_ in desk.world_lines("begun")}
+    assert len(desk.world_lines("begun")) > 1, "the cut call began again"
+    assert desk.world_lines("shipped") == [[key]], "it was shipped once"
+    shown = desk.here("show", "--json", task_id).objects[0]
+    assert shown["task"]["state"] == "completed"
+    assert [event["number"] for event in shown["events"]] == list(range(1, len(shown["events"]) + 1))
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize("words", [("worker", "helpdesk:agent"), ("serve", "helpdesk:agent", "--port", "0")])
+def test_what_runs_until_it_is_ended_says_by_which_signal(
+    desk: Desk, words: tuple[str, ...], number: signal.Signals, code: int
+) -> None:
+    with desk.started(*words) as command:
+        command.until(lambda: "works for" in command.out or "is served at" in command.out, "it is ready")
+        done = command.end(number)
+    assert (done.code, done.err) == (code, "")
 
 
 def test_sigterm_lets_the_tool_end_exits_143_and_keeps_the_task(desk: Desk) -> None:
