@@ -11,11 +11,15 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Requirement:
-    """A promise (P) or rule (R). `tests` are `path::function`; `missing` says what is not proved yet, and why."""
+    """A promise (P) or rule (R). `tests` are `path::function`; `missing` says what is not proved yet, and why.
+
+    `unkilled` says by what a promise is proved that no kill of a process can show.
+    """
 
     text: str
     tests: tuple[str, ...] = field(default=())
     missing: str = ""
+    unkilled: str = ""
 
 
 REQUIREMENTS: dict[str, Requirement] = {
@@ -49,6 +53,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "crash/test_commits.py::test_killed_after_every_commit",
             "a2a/test_served.py::test_a_server_killed_while_it_accepts_leaves_neither_ghost_nor_orphan",
             "cli/client/test_killed.py::test_p1_a_message_whose_answer_was_lost_is_given_again_and_is_one_task",
+            "cli/client/test_killed.py::test_p1_what_waited_when_everything_was_killed_is_taken_back_or_listed",
             "cli/client/test_lost.py::test_a_message_is_given_again_where_it_is_known_again",
             "cli/client/test_lost.py::test_elsewhere_only_what_was_not_taken_in_is_given_again",
             "a2a/test_served.py::test_a_message_that_was_accepted_is_there_at_once_and_runs_when_a_worker_comes",
@@ -251,6 +256,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "a2a/test_views.py::test_old_views_make_room",
             "a2a/test_references.py::test_many_references_are_bounded",
         ),
+        unkilled="Measured on the histories of a real server, and by property.",
     ),
     "P8": Requirement(
         "Quiet waiting: a task that waits for a person uses no worker, no activity and no timer.",
@@ -259,6 +265,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "tools/mcp/test_killed_workers.py::test_p8_a_question_survives_the_worker_that_heard_it",
             "tools/mcp/test_tasks.py::test_p8_a_question_is_answered_after_a_restart_of_everything",
             "demo/test_demo.py::test_killed_only_while_waiting_every_activity_has_one_attempt",
+            "demo/test_waits.py::test_by_a_real_history_an_expiry_is_a_timer_and_a_question_without_one_is_quiet",
             "core/test_rules_doubts.py::test_p8_what_waits_behind_a_question_waits_for_the_person_too",
             "temporal/test_crash.py::test_an_idle_workers_death_delays_nothing",
             "core/test_rules_questions.py::test_p8_without_an_expiry_nothing_waits_but_the_person",
@@ -316,6 +323,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "temporal/test_recorded.py::test_a_row_that_says_more_than_it_said_then_is_seen",
         ),
         missing="The replay check that ships comes later.",
+        unkilled="Replayed from histories that a real server has recorded.",
     ),
     "R1": Requirement(
         "tail is the number of admission or latest move; head that of the latest end without an answer.",
