@@ -148,6 +148,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "tools/mcp/test_tasks.py::test_an_error_result_of_a_once_call_is_in_doubt_unless_its_word_is_taken",
             "tools/mcp/test_answers.py::test_errors_before_a_call_say_that_it_did_not_begin_and_others_say_nothing",
             "outage/test_everything_killed.py::test_the_next_start_finishes_what_was_left",
+            "temporal/test_crash.py::test_killed_in_the_middle_of_everything",
             "tools/test_broken_store.py::test_p4_a_store_that_comes_back_soon_keeps_what_is_known",
             "core/test_rules_calls.py::test_p4_a_call_that_only_reads_and_fails_is_an_error",
             "core/test_rules_calls.py::test_p4_a_call_that_only_reads_leaves_no_doubt",
