@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import signal
+from typing import Any
 
 import pytest
 
@@ -55,6 +56,7 @@ def test_killed_with_all_that_it_started_it_is_finished_by_a_worker(desk: Desk) 
     with desk.beside("later").started("worker", "helpdesk:agent") as worker:
         worker.until(lambda: desk.world_lines("shipped"), "the call's end")
         worker.until(lambda: "COMPLETED" in desk.here("tasks").out, "the task's end")
+        joined = desk.here("show", "--json", task_id).objects[0]
         done = worker.end(signal.SIGTERM)
     assert done.code == 143, done.err
     (key,) = {key for key, *_ in desk.world_lines("begun")}
@@ -63,6 +65,8 @@ def test_killed_with_all_that_it_started_it_is_finished_by_a_worker(desk: Desk) 
     shown = desk.here("show", "--json", task_id).objects[0]
     assert shown["task"]["state"] == "completed"
     assert [event["number"] for event in shown["events"]] == list(range(1, len(shown["events"]) + 1))
+    assert (joined["sources"], shown["sources"]) == ("store and Temporal", "store")
+    assert _tries(joined) == _tries(shown), "history and log tell another story of the attempt that was cut"
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
@@ -92,6 +96,11 @@ def test_sigterm_lets_the_tool_end_exits_143_and_keeps_the_task(desk: Desk) -> N
     on = desk.perdure("run", "--resume", done.task_id)
     assert on.code == 0
     assert len(desk.world_lines("begun")) == len(desk.world_lines("shipped")) == 1
+
+
+def _tries(shown: dict[str, Any]) -> list[tuple[object, ...]]:
+    """Return the attempts at calls; store writes stand in Temporal's history alone."""
+    return [(row["attempt"], row["outcome"], row["worker"]) for row in shown["attempts"] if row["turn"]]
 
 
 def _is_shown(desk: Desk, run: Started) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from perdure.core.content import Frozen
+from perdure.core.failure import DIED_WITH_SUPERVISOR
 from perdure.core.log import LogEvent
 from perdure.core.ports import EffectRow, ModelCallRow
 
@@ -48,7 +49,10 @@ class AttemptRow(Frozen):
 
 
 _OUTCOMES: dict[str, AttemptOutcome] = {"timeout": "timed_out", "worker_lost": "timed_out", "cancelled": "cancelled"}
-"""What a recorded failure kind looks like in Temporal's history; every other is a failure there too."""
+"""What a recorded failure kind looks like in Temporal's history; every other is a failure there too.
+
+So is a loss that somebody told Temporal of, because the worker's supervisor had died with it.
+"""
 
 _Key = tuple[int, int | None, int]
 
@@ -127,8 +131,9 @@ def _ended(attempt: AttemptRow, row: LogEvent) -> AttemptRow:
             outcome = "completed"
         case "model.failed" | "tool.failed":
             kind = str(row.data.get("failure", ""))
-            outcome = _OUTCOMES.get(kind, "failed")
-            problem = f"{kind}: {row.data.get('message', '')}"
+            message = str(row.data.get("message", ""))
+            outcome = "failed" if message == DIED_WITH_SUPERVISOR else _OUTCOMES.get(kind, "failed")
+            problem = f"{kind}: {message}"
         case _:
             return attempt
     return attempt.model_copy(update={"outcome": outcome, "ended_at_ms": row.at_ms, "problem": problem})
