@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from perdure.app.settings import Settings
 from perdure.temporal.embedded_binary import find_binary
+from perdure.temporal.settings import EmbeddedSettings
 from tests.cli.desk import Desk
 
 
@@ -17,6 +19,15 @@ def named(desk: Desk, script: str = "exit 1") -> Path:
     binary.write_text(f"#!/bin/sh\n{script}\n")
     binary.chmod(0o700)
     return binary
+
+
+def test_it_counts_for_a_demo_and_for_chaos_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERDURE_TEMPORAL_BINARY", "/opt/temporal")
+    monkeypatch.setenv("TEMPORAL_ADDRESS", "temporal.example.org:7233")
+    temporal = Settings.apart(tmp_path).temporal
+    assert temporal == EmbeddedSettings(
+        database=tmp_path / "temporal.db", own="auto", binary_path=Path("/opt/temporal")
+    )
 
 
 @pytest.mark.slow
