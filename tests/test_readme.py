@@ -64,7 +64,8 @@ def test_the_checks_run_the_test_command() -> None:
 
 
 PROVED = re.findall(r"^\| \*\*(P\d+)\*\* \| .* \| (.*) \| (.*) \|$", README, flags=re.MULTILINE)
-KILLS = re.compile(r"kill|SIGKILL|PERDURE_FAULT|@dies")
+KILLS = re.compile(r"kill\(|SIGKILL|PERDURE_FAULT|@dies|Fleet\(|Arena|soaked\(")
+"""What kills processes, or is what does it for several tests."""
 
 
 def test_the_promises_are_those_that_are_tested() -> None:
