@@ -11,11 +11,15 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Requirement:
-    """A promise (P) or rule (R). `tests` are `path::function`; `missing` says what is not proved yet, and why."""
+    """A promise (P) or rule (R). `tests` are `path::function`; `missing` says what is not proved yet, and why.
+
+    `unkilled` says by what a promise is proved that no kill of a process can show.
+    """
 
     text: str
     tests: tuple[str, ...] = field(default=())
     missing: str = ""
+    unkilled: str = ""
 
 
 REQUIREMENTS: dict[str, Requirement] = {
@@ -49,6 +53,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "crash/test_commits.py::test_killed_after_every_commit",
             "a2a/test_served.py::test_a_server_killed_while_it_accepts_leaves_neither_ghost_nor_orphan",
             "cli/client/test_killed.py::test_p1_a_message_whose_answer_was_lost_is_given_again_and_is_one_task",
+            "cli/client/test_killed.py::test_p1_what_waited_when_everything_was_killed_is_taken_back_or_listed",
             "cli/client/test_lost.py::test_a_message_is_given_again_where_it_is_known_again",
             "cli/client/test_lost.py::test_elsewhere_only_what_was_not_taken_in_is_given_again",
             "a2a/test_served.py::test_a_message_that_was_accepted_is_there_at_once_and_runs_when_a_worker_comes",
@@ -143,6 +148,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "tools/mcp/test_tasks.py::test_an_error_result_of_a_once_call_is_in_doubt_unless_its_word_is_taken",
             "tools/mcp/test_answers.py::test_errors_before_a_call_say_that_it_did_not_begin_and_others_say_nothing",
             "outage/test_everything_killed.py::test_the_next_start_finishes_what_was_left",
+            "temporal/test_crash.py::test_killed_in_the_middle_of_everything",
             "tools/test_broken_store.py::test_p4_a_store_that_comes_back_soon_keeps_what_is_known",
             "core/test_rules_calls.py::test_p4_a_call_that_only_reads_and_fails_is_an_error",
             "core/test_rules_calls.py::test_p4_a_call_that_only_reads_leaves_no_doubt",
@@ -252,6 +258,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "a2a/test_views.py::test_old_views_make_room",
             "a2a/test_references.py::test_many_references_are_bounded",
         ),
+        unkilled="Measured on the histories of a real server, and by property.",
     ),
     "P8": Requirement(
         "Quiet waiting: a task that waits for a person uses no worker, no activity and no timer.",
@@ -260,6 +267,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "tools/mcp/test_killed_workers.py::test_p8_a_question_survives_the_worker_that_heard_it",
             "tools/mcp/test_tasks.py::test_p8_a_question_is_answered_after_a_restart_of_everything",
             "demo/test_demo.py::test_killed_only_while_waiting_every_activity_has_one_attempt",
+            "demo/test_waits.py::test_by_a_real_history_an_expiry_is_a_timer_and_a_question_without_one_is_quiet",
             "core/test_rules_doubts.py::test_p8_what_waits_behind_a_question_waits_for_the_person_too",
             "temporal/test_crash.py::test_an_idle_workers_death_delays_nothing",
             "core/test_rules_questions.py::test_p8_without_an_expiry_nothing_waits_but_the_person",
@@ -320,6 +328,7 @@ REQUIREMENTS: dict[str, Requirement] = {
             "core/test_bounds.py::test_p11_the_first_bounds_never_change",
         ),
         missing="The replay check that ships comes later.",
+        unkilled="Replayed from histories that a real server has recorded.",
     ),
     "R1": Requirement(
         "tail is the number of admission or latest move; head that of the latest end without an answer.",

@@ -63,13 +63,31 @@ def test_the_checks_run_the_test_command() -> None:
     assert "sh scripts/test" in lines
 
 
+PROVED = re.findall(r"^\| \*\*(P\d+)\*\* \| .* \| (.*) \| (.*) \|$", README, flags=re.MULTILINE)
+KILLS = re.compile(r"kill\(|SIGKILL|PERDURE_FAULT|@dies|Fleet\(|Arena|soaked\(")
+"""What kills processes, or is what does it for several tests."""
+
+
 def test_the_promises_are_those_that_are_tested() -> None:
-    rows = re.findall(r"^\| \*\*(P\d+)\*\* \| .* \| (.*) \|$", README, flags=re.MULTILINE)
-    assert [number for number, _ in rows] == [f"P{i}" for i in range(1, 12)]
-    for number, cell in rows:
+    assert [number for number, _, _ in PROVED] == [f"P{i}" for i in range(1, 12)]
+    for number, _, cell in PROVED:
         named = re.findall(r"`([^`]+)`", cell)
         unproved = set(named) - {test.partition("::")[2] for test in REQUIREMENTS[number].tests}
+        assert named
         assert not unproved, f"{number}: {sorted(unproved)} is not in tests/requirements.py"
+
+
+def test_what_is_said_to_be_proved_by_kills_is_proved_by_tests_that_kill_processes() -> None:
+    unkilled = [number for number, judge, _ in PROVED if judge.endswith("without a kill")]
+    assert unkilled == [number for number, row in REQUIREMENTS.items() if row.unkilled]
+    assert f"{' and '.join(unkilled)} are not proved by kills" in README
+    for number, _, cell in PROVED:
+        for test in REQUIREMENTS[number].tests:
+            path, _, name = test.partition("::")
+            if f"`{name}`" in cell and number not in unkilled:
+                text = (ROOT / "tests" / path).read_text(encoding="utf-8")
+                assert KILLS.search(text), f"{number}: {path} kills nothing"
+                assert "pytest.mark.slow" in text, f"{number}: {path} runs no processes"
 
 
 @pytest.mark.slow

@@ -54,3 +54,16 @@ def test_nothing_is_overwritten(first: Path, desk: Desk) -> None:
     assert done.code == 2
     assert "agent_tools.py exists already and is left as it is" in done.err
     assert not first.exists()
+
+
+def test_programs_are_told_what_was_written_and_what_to_run(desk: Desk) -> None:
+    done = desk.here("init", str(desk.folder / "my first"), "--json")
+    assert (done.code, done.err) == (0, "")
+    (told,) = done.objects
+    folder = desk.folder / "my first"
+    assert told["wrote"] == [str(folder / "agent.toml"), str(folder / "agent_tools.py")]
+    assert all(Path(path).is_file() for path in told["wrote"])
+    assert told["run"] == f"cd '{folder}' && perdure run agent.toml \"Where is my order A-1?\""
+    assert told["check"] == f"cd '{folder}' && perdure check agent.toml"
+    again = desk.here("init", str(folder), "--json")
+    assert (again.code, again.out) == (2, "")

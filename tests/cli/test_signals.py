@@ -1,11 +1,15 @@
 """`perdure run` is ended in every way in the middle of its work; the task is kept, and what it did is not repeated."""
 
+import contextlib
+import os
 import re
 import signal
+from typing import Any
 
 import pytest
 
 from tests.cli.desk import Desk, Started, is_running, until
+from tests.outage.everything import family
 
 pytestmark = pytest.mark.slow
 
@@ -35,6 +39,45 @@ def test_killed_in_the_middle_of_a_tool_it_is_finished_by_resume(desk: Desk) -> 
     assert {key for (key,) in desk.world_lines("shipped")} == keys
 
 
+def test_killed_with_all_that_it_started_it_is_finished_by_a_worker(desk: Desk) -> None:
+    """The process of `perdure run` with its workers and its Temporal; judged by the world's log."""
+    desk.hold.touch()
+    with desk.started("run", "helpdesk:agent", "ship") as run:
+        _in_the_tool(desk, run)
+        run.until(lambda: run.worker_pids, "the workers are named")
+        everything = family(run.process.pid)
+        assert run.end(signal.SIGKILL).code == -signal.SIGKILL
+        for pid in everything:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        task_id = run.task_id
+    until(lambda: not any(map(is_running, everything)), "the end of all that it started")
+    assert desk.world_lines("shipped") == []
+    with desk.beside("later").started("worker", "helpdesk:agent") as worker:
+        worker.until(lambda: desk.world_lines("shipped"), "the call's end")
+        worker.until(lambda: "COMPLETED" in desk.here("tasks").out, "the task's end")
+        joined = desk.here("show", "--json", task_id).objects[0]
+        done = worker.end(signal.SIGTERM)
+    assert done.code == 143, done.err
+    (key,) = {key for key, *_ in desk.world_lines("begun")}
+    assert len(desk.world_lines("begun")) > 1, "the cut call began again"
+    assert desk.world_lines("shipped") == [[key]], "it was shipped once"
+    shown = desk.here("show", "--json", task_id).objects[0]
+    assert shown["task"]["state"] == "completed"
+    assert [event["number"] for event in shown["events"]] == list(range(1, len(shown["events"]) + 1))
+    assert (joined["sources"], shown["sources"]) == ("store and Temporal", "store")
+    assert _tries(joined) == _tries(shown), "history and log tell another story of the attempt that was cut"
+
+
+@pytest.mark.parametrize("words", [("worker", "helpdesk:agent"), ("serve", "helpdesk:agent", "--port", "0")])
+def test_ctrl_c_ends_what_runs_until_it_is_ended_with_130(desk: Desk, words: tuple[str, ...]) -> None:
+    """With 143 after SIGTERM: the worker above, and the server in `tests/a2a/test_served.py`."""
+    with desk.started(*words) as command:
+        command.until(lambda: "works for" in command.out or "is served at" in command.out, "it is ready")
+        done = command.end(signal.SIGINT)
+    assert (done.code, done.err) == (130, "")
+
+
 def test_sigterm_lets_the_tool_end_exits_143_and_keeps_the_task(desk: Desk) -> None:
     desk.hold.touch()
     with desk.started("run", "helpdesk:agent", "ship", "--json") as run:
@@ -51,6 +94,11 @@ def test_sigterm_lets_the_tool_end_exits_143_and_keeps_the_task(desk: Desk) -> N
     on = desk.perdure("run", "--resume", done.task_id)
     assert on.code == 0
     assert len(desk.world_lines("begun")) == len(desk.world_lines("shipped")) == 1
+
+
+def _tries(shown: dict[str, Any]) -> list[tuple[object, ...]]:
+    """Return the attempts at calls; store writes stand in Temporal's history alone."""
+    return [(row["attempt"], row["outcome"], row["worker"]) for row in shown["attempts"] if row["turn"]]
 
 
 def _is_shown(desk: Desk, run: Started) -> None:

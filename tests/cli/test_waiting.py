@@ -4,6 +4,7 @@ from typing import Any
 
 from perdure.app.waiting import Waiting, waits_of
 from perdure.core.attempts import AttemptRow, attempts_from_log
+from perdure.core.failure import DIED_WITH_SUPERVISOR
 from perdure.core.log import LogEvent, LogKind
 from perdure.core.ports import EffectAttemptRow, EffectRow, ModelCallRow
 
@@ -66,6 +67,14 @@ def test_after_an_unanswered_end_the_next_message_is_waited_for_and_after_the_la
     log.add("task.status", state="input_required", reason="model")
     assert [(wait.kind, wait.text) for wait in log.waits()] == [("message", "the next message (model)")]
     assert log.add("task.status", state="canceled", reason="canceled").waits() == ()
+
+
+def test_a_loss_that_was_told_is_a_failure_and_one_that_was_waited_for_a_timeout() -> None:
+    log = working()
+    for attempt, message in enumerate(("no heartbeat: the worker died", DIED_WITH_SUPERVISOR), 1):
+        log.add("model.started", 1, attempt=attempt)
+        log.add("model.failed", 1, attempt=attempt, failure="worker_lost", message=message)
+    assert [row.outcome for row in attempts_from_log(log.rows)] == ["timed_out", "failed"]
 
 
 def test_attempts_get_their_outcome_their_key_and_their_worker() -> None:

@@ -7,6 +7,7 @@ from pydantic import JsonValue
 from perdure.app.events import TaskEvent
 from perdure.cli.demo.call_log import ReceivedCall
 from perdure.cli.demo.evidence import Evidence, Kill, Notes, Waiting
+from perdure.cli.demo.waits import Wait
 from perdure.cli.demo.world import BLENDER_ORDER, KETTLE_ORDER
 from perdure.core.attempts import AttemptOutcome, AttemptRow
 from perdure.core.content import Entry, ModelEntry, ModelReply
@@ -140,4 +141,5 @@ def good(kill: Kill = "twice", *, scripted: bool = True) -> Evidence:
         history=tuple(told.history),
         events=tuple(told.events),
         effects=tuple(told.effects),
+        waits=(Wait(began_ms=100, ended_ms=900),),
     )

@@ -74,6 +74,18 @@ def rows(world: Path, query: str) -> list[tuple[Any, ...]]:
         return connection.execute(query).fetchall()
 
 
+def table(lines: list[str], title: str) -> list[list[str]]:
+    """Return the words of a table's headings and rows."""
+    (at,) = [place for place, line in enumerate(lines) if line.startswith(title)]
+    found = []
+    for line in lines[at + 1 :]:
+        if line.strip(" ─"):
+            found.append(line.split())
+        elif len(found) > 1:
+            break
+    return found
+
+
 def worlds_under(home: Path) -> list[Path]:
     return list(home.glob("demo/run-*/world.db"))
 
@@ -105,9 +117,22 @@ async def test_killed_twice_the_customer_gets_one_replacement(tmp_path: Path) ->
     assert "scripted" in done.lines[0]
     assert sum("✖" in line and "SIGKILL while" in line for line in done.lines) == 2
     assert any(tracking_number in line and "agent:" in line for line in done.lines)
-    table = next(line.split() for line in done.lines if "invoke_tool get_order" in line)
-    assert table[:6] == ["2", "invoke_tool", "get_order", "2", "1", "1"]
-    assert len(table) == 8, "on two workers"
+    attempts, effects = table(done.lines, "Attempts per activity"), table(done.lines, "Effects, from the ledger")
+    assert attempts[0] == ["turn", "activity", "scheduled", "completed", "timed", "out", "failed", "worker"]
+    (get_order,) = [row for row in attempts if row[1:3] == ["invoke_tool", "get_order"]]
+    assert get_order[:6] == ["2", "invoke_tool", "get_order", "2", "1", "1"]
+    assert len(get_order) == 8, "on two workers"
+    assert {row[0] for row in attempts[1:]} >= {"intake", "emit_event", "persist"}
+    assert effects[0] == ["key", "tool", "class", "begun", "by", "worker", "outcome", "world's", "calls"]
+    assert [(*row[:3], *row[-2:]) for row in effects[1:]] == [
+        ("/1/0", "list_open_orders", "read", "done", "1"),
+        ("/2/0", "get_order", "idempotent", "done", "2"),
+        ("/3/0", "look_up_policy", "read", "done", "1"),
+        ("/3/1", "look_up_policy", "read", "done", "1"),
+        ("/3/2", "look_up_policy", "read", "done", "1"),
+        ("/5/0", "ship_replacement", "once", "done", "1"),
+    ]
+    assert [len(row[3:-2]) for row in effects[1:]] == [1, 2, 1, 1, 1, 1], "workers that began it"
     last = done.lines[done.lines.index(next(line for line in done.lines if line.startswith("Judged"))) + 1 :]
     assert last[-1] == f"All {len(last) - 1} held."
     for claim in (

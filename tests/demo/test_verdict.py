@@ -9,7 +9,7 @@ import pytest
 from perdure.app.events import TaskEvent
 from perdure.cli.demo import verdict
 from perdure.cli.demo.call_log import ReceivedCall
-from perdure.cli.demo.evidence import Evidence, Kill, Waiting
+from perdure.cli.demo.evidence import Evidence, Kill
 from perdure.cli.demo.verdict import judge
 from perdure.cli.demo.world import BLENDER_ORDER, KETTLE_ORDER
 from tests.demo.made_up import TASK, good
@@ -19,6 +19,10 @@ Break = Callable[[Evidence], Evidence]
 
 def noted(**changes: Any) -> Break:
     return lambda evidence: replace(evidence, notes=evidence.notes.model_copy(update=changes))
+
+
+def waited(**changes: int) -> Break:
+    return lambda evidence: replace(evidence, waits=(evidence.waits[0].model_copy(update=changes),))
 
 
 def without(kind: str) -> Break:
@@ -156,9 +160,15 @@ BREAKS: list[tuple[str, str, Break]] = [
     ("gapless", "a gap", with_gap),
     ("gapless", "a duplicate", lambda e: replace(e, events=(*e.events, e.events[-1]))),
     ("gapless", "an event was followed twice", lambda e: noted(seen=(*e.notes.seen, 1))(e)),
-    ("quiet_waiting", "a timer was open", noted(waiting=Waiting(attempts=5, timers=1))),
-    ("quiet_waiting", "an activity was open", noted(waiting=Waiting(attempts=5, activities=1))),
-    ("quiet_waiting", "a workflow task was open", noted(waiting=Waiting(attempts=5, workflow_task=True))),
+    ("quiet_waiting", "a timer was open", waited(timers=1)),
+    ("quiet_waiting", "an activity was begun", waited(activities=1)),
+    ("quiet_waiting", "a workflow task was begun", waited(workflow_tasks=1)),
+    (
+        "quiet_waiting",
+        "the second wait was not quiet",
+        lambda e: replace(e, waits=(*e.waits, *waited(timers=1)(e).waits)),
+    ),
+    ("quiet_waiting", "the history has no wait", lambda e: replace(e, waits=())),
     ("witnesses_agree", "the log lacks an attempt", attempted("invoke_tool", attempt=2)),
     ("witnesses_agree", "the outcomes differ", rewritten("invoke_tool", outcome="failed")),
     ("killed_for_real", "a worker ended by itself", noted(deaths=(-9, 0))),
@@ -220,13 +230,18 @@ def test_killed_only_while_waiting_get_order_is_begun_once_and_nothing_has_a_sec
 
 def test_nothing_is_not_taken_for_a_success() -> None:
     nothing = replace(
-        good(), calls=(), history=(), events=(), effects=(), snapshot={"orders": [], "shipments": [], "refunds": []}
+        good(),
+        calls=(),
+        history=(),
+        events=(),
+        effects=(),
+        waits=(),
+        snapshot={"orders": [], "shipments": [], "refunds": []},
     )
     held = {judgement.claim for judgement in judge(nothing) if judgement.held}
     # What is left cannot be broken by a demo in which nothing happened.
     assert held <= {
         "no writing call came twice under one key, and each change belongs to one call",
         "the ledger knows of each writing call what the world knows; no outcome was in doubt",
-        "while the customer was waited for, no activity, no timer and no workflow task was open",
         "the worker was killed with SIGKILL twice",
     }

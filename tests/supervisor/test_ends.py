@@ -63,14 +63,14 @@ async def test_sigterm_drains_and_counts_no_crash(bench: Bench) -> None:
             await until(lambda: bench.outside.count("once") == 1)
             command.terminate()
             (bench.home / "open").touch()
-            assert await command.wait() == 0
+            assert await command.wait() == 128 + signal.SIGTERM
         (bench.home / "open").unlink()
         async with commanded(bench, "--drain", "0.1", "--processes", "2") as command:
             assert await result(task) == "ok: once done"
             cut = await app.send("held")
             await until(lambda: bench.outside.count("held") == 1)
             command.terminate()
-            assert await command.wait() == 0
+            assert await command.wait() == 128 + signal.SIGTERM
         (bench.home / "open").touch()
         async with commanded(bench):
             assert await result(cut) == "ok: held done"

@@ -107,7 +107,7 @@ class KillAt:
             FIELD: ",".join(map(str, self.faults)),
             ONCE: str(home / "died"),
         }
-        settings, changes = Settings.from_environment({}, home), list[Change]()
+        settings, changes = Settings.apart(home), list[Change]()
         async with contextlib.AsyncExitStack() as stack:
             app = await stack.enter_async_context(open_app(agent, settings=settings, worker=False))
             client = await stack.enter_async_context(temporal_client(settings.temporal))

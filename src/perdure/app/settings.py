@@ -2,6 +2,7 @@
 
 `PERDURE_HOME` names the data folder (default: the user's data folder for `perdure`, mode 0700). It holds the embedded
 Temporal (`temporal.db`) and the store (`store.db`) unless `TEMPORAL_ADDRESS` or `PERDURE_STORE_URL` name others.
+`PERDURE_TEMPORAL_BINARY` names the Temporal CLI that the embedded one runs; default: the installed package's.
 Who may come in at the front door is in `entry.py`.
 
 `PERDURE_SECRETS_KEY` seals what clients entrust to a server (32 bytes in base64; default: a file in the data folder).
@@ -21,6 +22,7 @@ from pydantic import SecretStr
 
 from perdure.app.entry import EntrySettings, entry_from_environment
 from perdure.core.errors import ConfigurationError
+from perdure.temporal.embedded_binary import VARIABLE
 from perdure.temporal.settings import EmbeddedSettings, TemporalSettings, settings_from_environment
 
 SECRETS_KEY: Final = "PERDURE_SECRETS_KEY"
@@ -70,6 +72,11 @@ class Settings:
                 _network(part.strip()) for part in given.get(PUSH_NETWORKS, "").split(",") if part.strip()
             ),
         )
+
+    @classmethod
+    def apart(cls, home: Path) -> "Settings":
+        """Return those of a place of its own: of what the environment names, only the Temporal CLI to run counts."""
+        return cls.from_environment({VARIABLE: os.environ.get(VARIABLE, "")}, home)
 
 
 def _network(text: str) -> Network:

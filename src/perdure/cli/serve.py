@@ -84,6 +84,8 @@ def serve(
     PERDURE_AUTH=keys lets in who has an API key (`perdure keys add NAME`),
     jwt who has a token of an issuer, keys,jwt both. Without it nobody is
     asked, and the server listens on this machine alone.
+
+    Exits with 143 after SIGTERM and 130 after Ctrl-C, as every command does.
     """
     offer = Offer().without(_left_out(off or []))
     settings = Settings.from_environment()
@@ -94,7 +96,7 @@ def serve(
     logging.getLogger("a2a").setLevel(logging.ERROR)  # a client's mistake is told to the client
     loaded = load_agent(agent)
     remember(settings, loaded.id, Origin(agent, Path.cwd()))
-    with contextlib.closing(_listener(host, port)) as listener, contextlib.suppress(Interrupted), armed(os.environ):
+    with contextlib.closing(_listener(host, port)) as listener, armed(os.environ):
         door = _Door(loaded, listener, url or _url(host, listener), as_json, offer, host, grpc_port)
         fleet = None
         if worker:
@@ -107,7 +109,10 @@ def serve(
                 drain_s=drain_s,
                 rosters=settings.home / "workers",
             )
-        asyncio.run(until_signal(_serve(door, fleet, settings), lambda number: None))
+        try:
+            asyncio.run(until_signal(_serve(door, fleet, settings), lambda number: None))
+        except Interrupted as interrupted:
+            raise typer.Exit(128 + interrupted.number) from interrupted
 
 
 @dataclass(frozen=True)

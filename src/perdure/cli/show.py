@@ -1,8 +1,8 @@
 """`perdure show`: all that is known of one task.
 
-The store is enough for the timeline, the attempts and the effects, so this works with nothing running. Where a task is
-open and its Temporal runs, that is joined, never started: it adds until when things are waited for, the workers of
-attempts under way, and whether the two disagree, which a store cannot say of itself.
+The store is enough for the timeline, the effects and the attempts at calls, so this works with nothing running. Where
+the task's Temporal runs, that is joined, never started: its history has every activity, until when things are waited
+for, the workers of attempts under way, and whether the two disagree, which a store cannot say of itself.
 """
 
 import asyncio
@@ -18,9 +18,9 @@ from perdure.app.settings import Settings
 from perdure.app.waiting import Waiting, waits_of
 from perdure.cli.output import event_object, note
 from perdure.cli.reading import TaskLog, read_log
-from perdure.cli.tables import Doubts, counts, print_attempts, print_effects
+from perdure.cli.tables import FROM_HISTORY, FROM_LOG, Doubts, counts, print_attempts, print_effects
 from perdure.cli.timeline import elapsed, one_line, timeline_line
-from perdure.core.attempts import AttemptRow
+from perdure.core.attempts import AttemptRow, joined
 from perdure.core.errors import TaskNotFound, Unavailable
 from perdure.core.inbox import Inbox
 from perdure.core.state import TERMINAL
@@ -41,7 +41,9 @@ def show(
 ) -> None:
     """Show a task: timeline, what it waits for, attempts and effects.
 
-    Reads the store; nothing needs to run, and nothing is started.
+    Reads the store; nothing needs to run, and nothing is started. Where the
+    task's Temporal runs, the attempts are those of its history, which has
+    every activity; the store alone tells of model and tool calls.
     """
     shown = asyncio.run(_shown(Settings.from_environment(), task))
     if as_json:
@@ -55,8 +57,13 @@ class _Shown:
     log: TaskLog
     attempts: tuple[AttemptRow, ...]
     waits: tuple[Waiting, ...]
-    sources: str
+    joined: bool = False
     diverged: str = ""
+
+    @property
+    def sources(self) -> str:
+        """Who was asked."""
+        return "store and Temporal" if self.joined else "store"
 
     @property
     def inbox(self) -> Inbox:
@@ -69,18 +76,21 @@ class _Shown:
 
 async def _shown(settings: Settings, task_id: str) -> _Shown:
     log = await read_log(settings, task_id)
-    if log.row.state in TERMINAL:
-        return _Shown(log, log.attempts, (), "store")
+    over = log.row.state in TERMINAL
     try:
         async with asyncio.timeout(JOIN_WITHIN_S):
             history = await _history(settings.temporal, task_id)
     except (Unavailable, TaskNotFound, TimeoutError):
-        return _Shown(log, log.attempts, waits_of(log.rows, log.attempts), "store")
-    attempts = _completed(log.attempts, history.attempts)
+        return _Shown(log, log.attempts, () if over else waits_of(log.rows, log.attempts))
+    attempts = joined(log.attempts, history.attempts)
+    if over:
+        return _Shown(log, attempts, (), joined=True)
     if history.diverged:
         wait = Waiting(kind="message", text=AGREE, since_ms=log.row.updated_at_ms)
-        return _Shown(log, attempts, (wait,), "store and Temporal", history.diverged)
-    return _Shown(log, attempts, waits_of(log.rows, attempts, history.timers), "store and Temporal")
+        return _Shown(log, attempts, (wait,), joined=True, diverged=history.diverged)
+    # By the log: what it does not tell of yet, nobody can be told to wait for.
+    under_way = _completed(log.attempts, history.attempts)
+    return _Shown(log, attempts, waits_of(log.rows, under_way, history.timers), joined=True)
 
 
 async def _history(temporal: TemporalSettings, task_id: str) -> TaskHistory:
@@ -122,7 +132,7 @@ def _print(shown: _Shown, at_ms: int) -> None:
         print(f"inbox    {each.message_id} ({each.lane}, {'runnable' if each.runnable else 'parked'}, {each.tail})")
     if not shown.waits:
         print("waits    for nothing")
-    elif shown.sources == "store":
+    elif not shown.joined:
         note("(from the store alone: its Temporal does not run, or does not answer)")
     print("\ntimeline")
     began_ms = log.events[0].at_ms if log.events else 0
@@ -133,7 +143,7 @@ def _print(shown: _Shown, at_ms: int) -> None:
         begins = event.kind in {"model.started", "tool.started"}
         worker = workers.get((call, int(str(event.data["attempt"]))), "") if begins else ""
         print(timeline_line(event, began_ms, worker))
-    print_attempts(shown.attempts)
+    print_attempts(shown.attempts, FROM_HISTORY if shown.joined else FROM_LOG)
     print_effects(log.effects, Doubts.of(log.rows))
 
 

@@ -1,7 +1,7 @@
 """The tables of `show` and `tasks`, and what stands in them."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,9 @@ PIPED_WIDTH_CHARS = 240
 """Wide enough for a key and two worker names; a program that reads columns takes `--json` instead."""
 
 OUTCOMES: tuple[AttemptOutcome, ...] = ("completed", "timed_out", "failed", "cancelled", "open")
+
+FROM_HISTORY = "from Temporal's history"
+FROM_LOG = "from the event log alone: model and tool calls, without Temporal's history"
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], nothing: str) -> None:
@@ -39,21 +42,21 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
     console.print(table)
 
 
-def print_attempts(attempts: Sequence[AttemptRow]) -> None:
-    """Print the attempts one by one, and their counts per activity."""
+def print_attempts(attempts: Sequence[AttemptRow], origin: str) -> None:
+    """Print the attempts one by one, and their counts per activity; `origin` says which witness told of them."""
     print_table(
-        "attempts",
+        f"attempts, {origin}",
         ("activity", "call", "attempt", "outcome", "took", "worker", "why"),
-        (
-            (row.activity, call_name(row), row.attempt, row.outcome, took(row), row.worker or "-", row.problem)
-            for row in attempts
-        ),
+        ((row.activity, *_try(row), row.outcome, took(row), row.worker or "-", row.problem) for row in attempts),
         "none yet",
     )
     print_table(
-        "per activity",
-        ("activity", "scheduled", *OUTCOMES),
-        ((count["activity"], count["scheduled"], *(count[o] for o in OUTCOMES)) for count in counts(attempts)),
+        f"per activity, {origin}",
+        ("activity", "scheduled", *(outcome.replace("_", " ") for outcome in OUTCOMES), "workers"),
+        (
+            (each["activity"], each["scheduled"], *(each[outcome] for outcome in OUTCOMES), _shares(each["workers"]))
+            for each in counts(attempts)
+        ),
         "none yet",
     )
 
@@ -69,14 +72,28 @@ def print_effects(effects: Sequence[EffectRow], doubts: "Doubts") -> None:
 
 
 def counts(attempts: Sequence[AttemptRow]) -> list[dict[str, Any]]:
-    """Return per activity how many attempts were scheduled and how many came to what."""
-    by_activity: dict[str, Counter[str]] = {}
+    """Return per activity how many attempts were scheduled, how many came to what, and how many each worker took."""
+    by_activity: dict[str, list[AttemptRow]] = {}
     for row in attempts:
-        by_activity.setdefault(row.activity, Counter())[row.outcome] += 1
+        by_activity.setdefault(row.activity, []).append(row)
     return [
-        {"activity": name, "scheduled": count.total()} | {outcome: count[outcome] for outcome in OUTCOMES}
-        for name, count in by_activity.items()
+        {
+            "activity": name,
+            "scheduled": len(rows),
+            **{outcome: sum(row.outcome == outcome for row in rows) for outcome in OUTCOMES},
+            "workers": dict(Counter(row.worker for row in rows if row.worker)),
+        }
+        for name, rows in by_activity.items()
     ]
+
+
+def _shares(workers: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} by {worker}" for worker, count in workers.items()) or "-"
+
+
+def _try(row: AttemptRow) -> tuple[str, str]:
+    """Return the call, and which attempt at it; what belongs to no call has no numbered attempts."""
+    return call_name(row), str(row.attempt) if row.turn else "-"
 
 
 def call_name(row: AttemptRow) -> str:

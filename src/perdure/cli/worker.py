@@ -1,7 +1,6 @@
 """`perdure worker`: work on an agent's tasks, in processes that are watched and replaced."""
 
 import asyncio
-import contextlib
 import json
 import logging
 import os
@@ -42,11 +41,12 @@ def worker(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
     until_stdin_closes: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:
-    """Work on an agent's tasks until SIGTERM or Ctrl-C; then let begun calls end, and exit with 0.
+    """Work on an agent's tasks until SIGTERM or Ctrl-C; then let begun calls end.
 
     Joins the Temporal of a running command over the same data folder, or
     starts the embedded one. A worker that dies is replaced, and what it did
     goes on at once in another one. SIGHUP replaces the workers one by one.
+    Exits with 143 after SIGTERM and 130 after Ctrl-C, as every command does.
     """
     settings = Settings.from_environment()
     data_folder(settings)
@@ -57,8 +57,10 @@ def worker(
         asyncio.run(_alone(loaded, settings, drain_s, as_json))
         return
     fleet = Fleet(agent, loaded.id, Path.cwd(), processes=processes, drain_s=drain_s, rosters=settings.home / "workers")
-    with contextlib.suppress(Interrupted):
+    try:
         asyncio.run(_supervise(fleet, settings, as_json))
+    except Interrupted as interrupted:
+        raise typer.Exit(128 + interrupted.number) from interrupted
 
 
 async def _supervise(fleet: Fleet, settings: Settings, as_json: bool) -> None:

@@ -1,13 +1,17 @@
-"""Attempts as rows: every try at a model or tool call, and what became of it.
+"""Attempts as rows: every try at an activity, and what became of it.
 
 The same rows are derived twice: here from the event log with the ledger, which is all that a reader without Temporal
 has, and in `temporal/history.py` from Temporal's own history. Whoever doubts the one can hold it against the other.
+
+The log tells of model and tool calls alone: a store write cannot be a row of the log that it writes. Temporal's history
+has every activity, for as long as it is kept. `joined` makes one list of the two.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from perdure.core.content import Frozen
+from perdure.core.failure import DIED_WITH_SUPERVISOR
 from perdure.core.log import LogEvent
 from perdure.core.ports import EffectRow, ModelCallRow
 
@@ -17,7 +21,8 @@ AttemptOutcome = Literal["completed", "timed_out", "failed", "cancelled", "open"
 class AttemptRow(Frozen):
     """One attempt of one activity. Times in milliseconds since the epoch.
 
-    `turn` and `index` are 0 and None for an activity that belongs to no turn (a store write). `worker` is empty where
+    `turn` and `index` are 0 and None for an activity that belongs to no turn (a store write), whose attempts are not
+    numbered: each has `attempt` 1. `worker` is empty where
     it is not known: nobody took the attempt, or it found its answer recorded and left no row of its own. `until_ms`
     is when an open one times out at the latest. `key` is a tool call's idempotency key, `model` whom a model call asked
     where its agent has several.
@@ -44,7 +49,10 @@ class AttemptRow(Frozen):
 
 
 _OUTCOMES: dict[str, AttemptOutcome] = {"timeout": "timed_out", "worker_lost": "timed_out", "cancelled": "cancelled"}
-"""What a recorded failure kind looks like in Temporal's history; every other is a failure there too."""
+"""What a recorded failure kind looks like in Temporal's history; every other is a failure there too.
+
+So is a loss that somebody told Temporal of, because the worker's supervisor had died with it.
+"""
 
 _Key = tuple[int, int | None, int]
 
@@ -76,6 +84,30 @@ def attempts_from_log(
     return tuple(found.values())
 
 
+def joined(log: Sequence[AttemptRow], history: Sequence[AttemptRow]) -> tuple[AttemptRow, ...]:
+    """Return the attempts of both witnesses, each once, in the order in which they were scheduled.
+
+    What became of an attempt is what Temporal's history says. The log adds what history lacks: the worker of an attempt
+    that is open, the kind of a failure, and the attempts of a history that Temporal has forgotten.
+    """
+    logged = {_name(row): row for row in log}
+    known = {_name(row) for row in history if row.turn}
+    forgotten = [row for row in log if _name(row) not in known]
+    told = [_told(row, logged.get(_name(row)) if row.turn else None) for row in history]
+    return tuple(sorted([*forgotten, *told], key=lambda row: row.scheduled_at_ms))
+
+
+def _name(row: AttemptRow) -> tuple[str, int, int | None, int]:
+    return row.activity, row.turn, row.index, row.attempt
+
+
+def _told(row: AttemptRow, logged: AttemptRow | None) -> AttemptRow:
+    if logged is None:
+        return row
+    problem = logged.problem if row.outcome == logged.outcome else ""
+    return row.model_copy(update={"worker": row.worker or logged.worker, "problem": problem or row.problem})
+
+
 def _begun(row: LogEvent, activity: str, key: _Key, worker: str) -> AttemptRow:
     turn, index, attempt = key
     return AttemptRow(
@@ -99,8 +131,9 @@ def _ended(attempt: AttemptRow, row: LogEvent) -> AttemptRow:
             outcome = "completed"
         case "model.failed" | "tool.failed":
             kind = str(row.data.get("failure", ""))
-            outcome = _OUTCOMES.get(kind, "failed")
-            problem = f"{kind}: {row.data.get('message', '')}"
+            message = str(row.data.get("message", ""))
+            outcome = "failed" if message == DIED_WITH_SUPERVISOR else _OUTCOMES.get(kind, "failed")
+            problem = f"{kind}: {message}"
         case _:
             return attempt
     return attempt.model_copy(update={"outcome": outcome, "ended_at_ms": row.at_ms, "problem": problem})

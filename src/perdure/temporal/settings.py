@@ -13,6 +13,7 @@ from pydantic import ConfigDict, Field, SecretStr, TypeAdapter, ValidationError,
 from perdure.core.content import Frozen
 from perdure.core.errors import ConfigurationError
 from perdure.temporal.embedded import STARTUP_TIMEOUT_S
+from perdure.temporal.embedded_binary import VARIABLE
 
 DEFAULT_NAMESPACE = "default"
 """The dev server makes it by itself."""
@@ -144,6 +145,8 @@ def settings_from_environment(environment: Mapping[str, str], database: Path) ->
 
     Commands that share a data folder share its embedded server: the first owns it, the others join.
 
+    `PERDURE_TEMPORAL_BINARY` names the Temporal CLI that an embedded one runs, in place of the installed package's.
+
     Read are `TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`, `TEMPORAL_TLS` (true or false),
     `TEMPORAL_TLS_SERVER_CA_CERT_PATH`, `TEMPORAL_TLS_CLIENT_CERT_PATH`, `TEMPORAL_TLS_CLIENT_KEY_PATH` and
     `TEMPORAL_TLS_SERVER_NAME`, the names that Temporal's own tools use.
@@ -157,7 +160,8 @@ def settings_from_environment(environment: Mapping[str, str], database: Path) ->
     """
     address = environment.get("TEMPORAL_ADDRESS", "").strip()
     if not address:
-        return EmbeddedSettings(database=database, own="auto")
+        named = environment.get(VARIABLE, "").strip()
+        return EmbeddedSettings(database=database, own="auto", binary_path=Path(named) if named else None)
     values: dict[str, Any] = {"mode": "remote", "address": address}
     for key, name in (("namespace", "TEMPORAL_NAMESPACE"), ("api_key", "TEMPORAL_API_KEY")):
         if environment.get(name):

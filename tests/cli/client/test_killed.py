@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from perdure.cli.client.giving import message_id_of
 from tests.cli.client.visitor import Begun, House, Visitor, numbers
 from tests.cli.desk import until
 
@@ -52,6 +53,28 @@ def test_p1_a_message_whose_answer_was_lost_is_given_again_and_is_one_task(house
     assert numbers(done) == list(range(1, len(done.objects)))
     assert house.world_lines("shipped") == [[f"{done.outcome['task_id']}/1/0"]]
     assert [each["id"] for each in house.result("ListTasks", {})["tasks"]] == [done.outcome["task_id"]]
+
+
+def test_p1_what_waited_when_everything_was_killed_is_taken_back_or_listed(house: House, visitor: Visitor) -> None:
+    """Two are acknowledged behind a call, and everything dies; then one is taken back and the task canceled."""
+    server = house.open()
+    house.hold.touch()
+    task_id = visitor.run("send", "ship", "--no-wait").out.strip()
+    house.until(lambda: house.world_lines("begun"), "the tool is begun")
+    for key in ("later", "last"):
+        queued = visitor.run("send", key, "--task", task_id, "--lane", "queue", "--key", key, "--no-wait")
+        assert queued.code == 0, queued.err
+    house.kill(server)
+    house.open()
+    dropped = visitor.run("drop", task_id, message_id_of("later"))
+    assert dropped.code == 0, dropped.err
+    canceled = visitor.run("cancel", task_id)
+    assert canceled.code == 0, canceled.err
+    house.hold.unlink()
+    watched = visitor.run("watch", task_id, "--json")
+    last = watched.objects[-2]
+    assert (last["kind"], last["data"]["unprocessed"]) == ("task.status", [message_id_of("last")]), watched.err
+    assert numbers(watched) == list(range(1, len(watched.objects)))
 
 
 def test_a_client_ends_when_the_server_stays_away_and_says_how_to_go_on(house: House, visitor: Visitor) -> None:

@@ -256,7 +256,7 @@ def _stage(keep: Path | None) -> Iterator[_Stage]:
 
 
 async def _try(asked: _Asked, stage: _Stage) -> list[Tried]:
-    settings = Settings.from_environment({}, home=stage.home)
+    settings = Settings.apart(stage.home)
     case = asked.case(stage.home)
     # What is said of a server that was killed belongs beside the trial's data, not between its tables.
     logging.basicConfig(level=logging.WARNING, filename=stage.home / "chaos.log", format=LOG_FORMAT)

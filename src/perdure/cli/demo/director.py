@@ -3,7 +3,8 @@
 With a front door the server is killed together with the worker, and started again before the play goes on.
 
 It waits for the moment itself, never for a time: a call is open when the outside world has logged it and its tool is
-held, and the task waits when Temporal has nothing open for it. A worker that dies unasked ends the demo.
+held, and the task waits when Temporal has nothing open for it. What was open meanwhile is judged later, from the
+history. A worker that dies unasked ends the demo.
 """
 
 import asyncio

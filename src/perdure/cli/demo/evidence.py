@@ -14,6 +14,7 @@ from temporalio.client import Client
 from perdure.app.app import App
 from perdure.app.events import TaskEvent
 from perdure.cli.demo.call_log import ReceivedCall
+from perdure.cli.demo.waits import Wait, waits
 from perdure.cli.demo.world import World
 from perdure.core import limits
 from perdure.core.attempts import AttemptRow
@@ -26,7 +27,10 @@ Kill = Literal["twice", "waiting"]
 
 
 class Waiting(Frozen):
-    """What Temporal had open for the task, and how many attempts its history held, at one moment."""
+    """What Temporal had open for the task, and how many attempts its history held, at one moment.
+
+    The director goes by it; the verdict does not, since a moment was waited for at which nothing was open.
+    """
 
     attempts: int = 0
     activities: int = 0
@@ -101,6 +105,7 @@ class Evidence:
     history: tuple[AttemptRow, ...]
     events: tuple[TaskEvent, ...]
     effects: tuple[EffectRow, ...]
+    waits: tuple[Wait, ...]
 
     def of(self, kind: str) -> list[TaskEvent]:
         """Return the events of one kind, in order."""
@@ -133,4 +138,5 @@ async def collect(app: App, client: Client, world: World, notes: Notes) -> Evide
         history=history.attempts,
         events=tuple(events),
         effects=await app.store.effects(notes.task_id),
+        waits=await waits(client, notes.task_id),
     )

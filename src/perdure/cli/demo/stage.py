@@ -49,7 +49,7 @@ class Stage:
     @property
     def settings(self) -> Settings:
         """The demo's own Temporal and store, whatever the environment names."""
-        return Settings.from_environment({}, home=self.folder)
+        return Settings.apart(self.folder)
 
     def environment(self, model: str | None, *, mcp: bool = False) -> dict[str, str]:
         """Return what a worker of this demo is told. Empty names of a Temporal and a store count as none."""

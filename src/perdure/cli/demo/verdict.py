@@ -172,15 +172,18 @@ def gapless(evidence: Evidence) -> Judgement:
 
 
 def quiet_waiting(evidence: Evidence) -> Judgement | None:
-    """P8: nothing was open in Temporal while the customer was waited for."""
-    waiting = evidence.notes.waiting
-    if waiting is None:
+    """P8: from a question's row to its answer, Temporal had and began nothing for the task."""
+    if evidence.notes.waiting is None:
         return None
+    waits = evidence.waits
+    activities, timers = sum(wait.activities for wait in waits), sum(wait.timers for wait in waits)
+    workflow_tasks, waited_ms = sum(w.workflow_tasks for w in waits), sum(w.ended_ms - w.began_ms for w in waits)
     return Judgement(
         "P8",
         "while the customer was waited for, no activity, no timer and no workflow task was open",
-        waiting.quiet,
-        f"{waiting.activities} activities, {waiting.timers} timers, workflow task open: {waiting.workflow_task}",
+        bool(waits) and all(wait.quiet for wait in waits),
+        f"in {len(waits)} waits of {waited_ms} ms together: {activities} activities, {timers} timers, "
+        f"{workflow_tasks} workflow tasks",
     )
 
 
