@@ -4,8 +4,8 @@ A workflow that is replayed elsewhere, by a later version of this package, must 
 machine and the workflow read these and never `limits.py`, where today's values and their reasons stand; a task that
 begins takes those over for the whole of its life.
 
-What refuses without a trace (an update's validator) is not among them, since nothing of it is ever replayed. Nor are the
-lengths that problems and reasons are cut to, which are part of their wording.
+What refuses without a trace (an update's validator) is not among them, since nothing of it is ever replayed. Nor are
+the lengths that problems and reasons are cut to, which are part of their wording.
 """
 
 from typing import Any, Final
