@@ -228,7 +228,7 @@ GUARDS = {
         rules_doubts.test_p4_a_word_that_could_not_be_carried_is_asked_for_again,
     ),
     "in a run that ends a word waits": Guard(
-        doubts.take_word,
+        calls.answered,
         "draft.run.ending is None",
         "True",
         rules_doubts.test_p9_a_word_that_comes_while_the_run_ends_is_carried_by_the_next,
