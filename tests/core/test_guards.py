@@ -35,7 +35,7 @@ LIVES_MAX = 1_000
 
 @dataclass(frozen=True)
 class Guard:
-    """`old` in the source of `function`, without which `test` fails, and a life breaks `number`."""
+    """`old` in the source of `function`, without which `test` fails, and a life breaks `number` (`R1|R7`: either)."""
 
     function: Any
     old: str
@@ -49,7 +49,7 @@ HEAD = 'if end != "answered":\n        draft.set(head=number)'
 
 GUARDS = {
     "an unanswered end moves the head": Guard(
-        run._end, HEAD, "pass", runs.test_r9_an_unanswered_end_starts_nothing, "R1"
+        run._end, HEAD, "pass", runs.test_r9_an_unanswered_end_starts_nothing, "R1|R7"
     ),
     "a stop before the run moves the head": Guard(
         admission.stop_requested,
@@ -134,7 +134,7 @@ GUARDS = {
         "if draft.run.ending is not None",
         "if False",
         runs.test_r8_the_state_says_that_an_end_is_still_owed,
-        "P9",
+        "P9|R8|R10",
     ),
     "no tool attempt follows in a run that ends": Guard(
         calls.tool_failed,
@@ -313,7 +313,7 @@ GUARDS = {
         "draft.set_turn(ops=None)",
         "pass",
         field.test_b4_a_stop_while_a_provider_refuses_takes_effect_at_once,
-        "R7",
+        "R10",
     ),
     "a refused request is not carried to other models": Guard(
         retry.another_may,
@@ -337,7 +337,7 @@ GUARDS = {
         "attempt=ops.attempt + 1",
         "attempt=1",
         fallbacks.test_a_model_that_is_down_past_its_retries_gives_the_turn_to_the_next,
-        "R14",
+        "P2|R14",
     ),
     "without fallbacks nothing shows of them": Guard(
         turn.model_command,
@@ -390,7 +390,7 @@ def needed_by_its_test(guard: Guard) -> None:
 
 def needed_by_random_lives(guard: Guard) -> None:
     """See some random life break its promise without it."""
-    with without(guard), pytest.raises((AssertionError, InvariantBroken), match=rf"\b{guard.number}: "):
+    with without(guard), pytest.raises((AssertionError, InvariantBroken), match=rf"\b({guard.number}): "):
         many_lives()
 
 
