@@ -9,7 +9,7 @@ from typing import Any
 
 from perdure.core import events
 from perdure.core.commands import CallModel, CallTool, StoreMessage
-from perdure.core.limits import DOUBTS_MAX, KEYS_PER_CALL_MAX, RETRY_AFTER_MAX_MS
+from perdure.core.limits import KEYS_PER_CALL_MAX, RETRY_AFTER_MAX_MS
 from perdure.core.log import LogEvent
 from tests.core.moment import AT_ODDS, Step
 from tests.core.witness import SPENDING, must
@@ -104,6 +104,10 @@ def _canceled(step: Step, _: events.CancelRequested) -> None:
 def _answered(step: Step, event: events.Answered) -> None:
     taken = event.help_id in step.before.asks and event.help_id not in step.at.asks
     must(taken and "help.answered" in step.kinds, "P4", f"the answer to {event.help_id} made {step.kinds}")
+    for row in step.rows:
+        if row.kind == "help.answered" and "verdict" in row.data:
+            declines = event.text.strip().lower().startswith("decline")
+            must(declines == (row.data["verdict"] == "declined"), "P3", f"{event.text!r} came to {row.data['verdict']}")
 
 
 def _expired(step: Step, event: events.HelpExpired) -> None:
@@ -162,6 +166,8 @@ def _tool_failed(step: Step, event: events.ToolFailed) -> None:
     must(not said or event.failure.kind in FOR_GOOD, "R10", f"{event} is no end of its call")
     owed = "error" if _reads(step, event.index) else "unknown"
     must(said in ([], [owed]), "P4", f"call {event.index} may have happened, and its result is {said}")
+    looked_up = step.at.open.resolving[event.index]
+    must(said != ["unknown"] or looked_up, "P4", f"call {event.index} is unknown, and nobody has looked")
 
 
 def _tool_finished(step: Step, event: events.ToolFinished) -> None:
@@ -175,10 +181,12 @@ def _tool_finished(step: Step, event: events.ToolFinished) -> None:
             must(closed is not None, "R14", f"call {index} was not begun, and is not told so")
         case "closed":
             must("tool.key_closed" in kinds, "P3", f"the key of call {index} was closed, and no row says so")
-            over = "not_begun" in _statuses(step.rows, index)
-            must(not over or not _may_go_on(step, index), "P3", f"call {index} may begin under its next key")
+            said, may = _statuses(step.rows, index), _may_go_on(step, index)
+            must(not may or "not_begun" not in said, "P3", f"call {index} may begin under its next key")
+            must(may or said == ["not_begun"], "P7", f"call {index} has no key left, and its result is {said}")
         case "asks":
             must("tool.asked" in kinds, "P3", f"call {index} asked, and no row says so")
+            must(step.at.winding or _is_asked(step, index), "P4", f"call {index} asked, and nobody is asked")
         case "in_doubt":
             reads = _reads(step, index)
             must(reads or "tool.in_doubt" in kinds, "P4", f"call {index} is in doubt, and no row says so")
@@ -192,10 +200,15 @@ def _may_go_on(step: Step, index: int) -> bool:
     """Whether a call that did not happen has failures and keys left; one that was only looked up is over."""
     at = step.at.open
     spec = next(spec for spec in step.at.agent.tools if spec.name == at.calls[index].tool)
-    if len(step.at.doubts) >= DOUBTS_MAX:
-        return False
     left = at.faults.get(index, 0) < spec.retry.attempts_max and at.generation[index] <= KEYS_PER_CALL_MAX
     return left and not at.resolving[index]
+
+
+def _is_asked(step: Step, index: int) -> bool:
+    """Whether a call that asks has its question open, or asked too often and is looked up."""
+    flight = step.at.flying.get((step.at.open.turn, index))
+    looked_up = isinstance(flight, CallTool) and flight.resolve_only
+    return looked_up or any(name.startswith(f"{step.at.key_of(index)}/ask/") for name in step.at.asks)
 
 
 def _own_results(step: Step) -> None:

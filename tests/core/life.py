@@ -18,7 +18,7 @@ from perdure.core.errors import IllegalEvent, InvalidInput, MessageConflict, Mes
 from perdure.core.failure import Failure, FailureKind
 from perdure.core.machine import step
 from perdure.core.state import HelpRequest
-from tests.core.task import Task, ask, asking, call
+from tests.core.task import TOOLS, Task, ask, asking, call
 
 LOSSES: list[FailureKind] = ["worker_lost", "worker_died", "worker_died", "shutdown", "cancelled", "store"]
 FAULTS: list[FailureKind] = ["timeout", "internal"]
@@ -48,7 +48,14 @@ CALLS = (
     asking("pay"),
     call("refund", ruling=Ruling(then="deny", rule="deny refund")),
 )
-BESIDE = (call("post"), call("notify"), call("wire"), ask("sure?"))
+BESIDE = (
+    *[call("post")] * 2,
+    call("notify"),
+    call("wire"),
+    asking("notify", '{"amount":9}'),
+    ask("which?", choices=("red", "blue")),
+    ask("how many?", form=FORM),
+)
 """Calls that are under way together, each of which may come to be in doubt."""
 WORKERS = ("", "w1", "w2", "w3")
 REST_MAX = 400
@@ -79,6 +86,7 @@ class Life:
             ),
             crashes_max=self.one(3, 1),
             model=ModelSpec(name="m", retry=RetryPolicy(attempts_max=self.one(5, 2))),
+            tools=tuple(t.model_copy(update={"retry": RetryPolicy(attempts_max=self.one(3, 2, 1))}) for t in TOOLS),
             fallbacks=tuple(
                 ModelSpec(name=f"f{n}", retry=RetryPolicy(attempts_max=self.one(1, 2, 5)))
                 for n in range(self.one(0, 0, 1, 2))
@@ -205,13 +213,14 @@ class Life:
         takes = takes_of(request)
         said, before = self.one(*takes, "hm"), self.task.state
         winding = before.run is not None and before.run.ending is not None
+        carries = request.kind == "approval" or "/ask/" in request.help_id  # a call would go on with it
         try:
             self.task.answer(said, request.help_id, by=self.one("", "alice"))
         except InvalidInput:
-            carries = request.kind == "approval" or "/ask/" in request.help_id  # a call would go on with it
             refused = said not in takes or (winding and carries)
             check(refused and self.task.state == before, "P4: a refused answer changed something")
         else:
+            check(not (winding and carries), "P9: a word was taken that nothing goes on with")
             free = request.form is None and not request.choices
             check(free or said in takes, "P4: a word that says neither was taken")
 
@@ -238,6 +247,7 @@ class Life:
         among = self.one(CALLS, CALLS, CALLS, BESIDE)
         calls = [self.one(*among) for _ in range(self.one(0, 1, 2, 3, 4))]
         watched = [key for key in self.task.model.watch if self.one(True, False, False)]
+        watched += [str(row.data["key"]) for row in self.task.rows("tool.late")[-1:]]  # what was told already
         late = tuple(Late(key=key, status=self.one("ok", "error"), text="it came late") for key in watched)
         self.task.reply(
             *calls, late=late, finish=self.one(*["stop"] * 30, "length", "refusal"), text=self.one(True, True, False)

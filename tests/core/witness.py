@@ -446,12 +446,18 @@ class Witness:
         must(str(row.data["help_id"]) not in self.asks, "P4", f"{row.data['help_id']} is asked twice at once")
         self.asks[str(row.data["help_id"])] = row
         index = int(str(row.data["index"]))
+        if self.open.calls[index].question is not None or row.data.get("help_kind") == "approval":
+            must(self.fed, "R14", "a run asks for an earlier one, instead of giving its call a result")
         if "/ask/" in str(row.data["help_id"]):
             must(index in self.open.asking, "P3", "a person is asked what no call asks")
+            must(row.data["help_id"] not in self.spent, "P4", "two questions of a call have one name")
+            self.spent.add(str(row.data["help_id"]))
         elif row.data.get("help_kind") == "approval":
             ruling = self.open.calls[index].ruling
             must(ruling is not None and ruling.then == "ask", "P3", "a person is asked about a call that needs no word")
             must(index not in self.open.attempts, "P3", "a person is asked about a call that was begun")
+            twin = (self.open.calls[index].tool, self._run_digest(row.turn, index)) in self.doubts.values()
+            must(not twin, "P4", "a person is asked about a call that is not begun in any case")
             must(row.data["help_id"] not in self.spent, "P3", "a person is asked twice about one call")
             self.spent.add(str(row.data["help_id"]))
         elif "choices" in row.data and self.open.calls[index].question is None:
