@@ -19,7 +19,6 @@ class Ends:
     """How the task's runs end, and where it stands."""
 
     def __init__(self) -> None:
-        self.seen: list[End] = []
         self._decided: End | None = None
         self._standing: End = ("submitted", "")
         self._turns, self._tokens, self._began_ms, self._idle_ms, self._last_ms = 0, 0, 0, 0, 0
@@ -79,7 +78,6 @@ class Ends:
             must(at.told_to_stop == at.runs, "R10", f"run {at.runs} ends and its attempts were not told")
             must(at.fence >= at.runs, "P9", f"run {at.runs} ends and nothing is fenced")
         if row is not None and now is not None:
-            self.seen.append(now)
             entry = self._answer_entry if now == ("answered", "") else 0
             must(row.data["answer_entry"] == entry, "R10", f"{row.data['answer_entry']} is not the answer {entry}")
         self._decided = now if row is None else None

@@ -133,6 +133,11 @@ class Life:
         """Whether a run is open that is to end."""
         return self.task.state.mode == "ending"
 
+    @property
+    def ends(self) -> list[tuple[str, str]]:
+        """End and reason of each of its runs."""
+        return [(str(end), str(reason)) for end, reason in self.task.ends]
+
     # --- people -------------------------------------------------------------------------------------------------
 
     def send(self) -> None:
