@@ -15,7 +15,7 @@ from tests.core.life import Life
 
 FULL = os.environ.get("PERDURE_TEST_FULL") == "1"
 STEPS = 120 if FULL else 50
-SEEDED = 10_000 if FULL else 300
+SEEDED = 10_000 if FULL else 240
 LIVES_TO_SEE_ALL_ENDS = 300
 """The rarest, a run whose messages are all taken back, comes in one of 25."""
 SHARDS = 5
