@@ -1,8 +1,8 @@
 """A task's life at random: everything that people, models, tools, workers and stores can do to it, in any order.
 
 `Life` draws from a `random.Random`: a seeded one gives a life that can be lived again, Hypothesis's one gives lives
-that shrink. The witness in `Task` checks every step. What a life adds: stale results must be refused, a restart may
-come at any moment, and once everybody answers the task must come to rest with nothing lost.
+that shrink. `Task` has every step seen by the witness, and asked for what it owes. What a life adds: stale results must
+be refused, a restart may come at any moment, and once everybody answers the task must come to rest with nothing lost.
 """
 
 from collections.abc import Callable
@@ -14,11 +14,11 @@ from perdure.core.agent import Budget, ModelSpec, RetryPolicy
 from perdure.core.approvals import Ruling
 from perdure.core.commands import CallModel, CallTool
 from perdure.core.effects import Late
-from perdure.core.errors import IllegalEvent, InvalidInput, MessageConflict, TaskClosed
+from perdure.core.errors import IllegalEvent, InvalidInput, MessageConflict, MessageNotWaiting, TaskClosed
 from perdure.core.failure import Failure, FailureKind
 from perdure.core.machine import step
 from perdure.core.state import HelpRequest
-from tests.core.task import Task, ask, asking, call
+from tests.core.task import TOOLS, Task, ask, asking, call
 
 LOSSES: list[FailureKind] = ["worker_lost", "worker_died", "worker_died", "shutdown", "cancelled", "store"]
 FAULTS: list[FailureKind] = ["timeout", "internal"]
@@ -38,6 +38,7 @@ CALLS = (
     call("look_up"),
     call("none"),
     call("refund", problem="amount: not a number"),
+    call("get_order", unknown=True),
     ask("sure?"),
     ask("which?", choices=("red", "blue")),
     ask("how many?", form=FORM, expires_in_s=60),
@@ -47,9 +48,20 @@ CALLS = (
     asking("pay"),
     call("refund", ruling=Ruling(then="deny", rule="deny refund")),
 )
+BESIDE = (
+    *[call("post")] * 2,
+    call("notify"),
+    call("wire"),
+    asking("notify", '{"amount":9}'),
+    ask("which?", choices=("red", "blue")),
+    ask("how many?", form=FORM),
+)
+"""Calls that are under way together, each of which may come to be in doubt."""
 WORKERS = ("", "w1", "w2", "w3")
 REST_MAX = 400
 """Answers after which any life must have come to rest; far more than its tasks can ask for."""
+AFTER_THE_END = 5
+"""Steps of a life that has ended: enough to see that nothing is taken in and nothing changes."""
 STATE_BYTES_MAX = 40_000
 """More than any state of these lives has; one that grows with each turn would pass it."""
 
@@ -61,12 +73,20 @@ class Life:
         self.chance = chance
         self.steps: list[str] = []
         self.late = 0
+        self.calm = self.one(1, 4)
+        """How much likelier it is that the work goes on than that somebody comes in between."""
         self.task = Task(
             stores=False,
             after_answer=self.one("input_required", "input_required", "input_required", "completed"),
             on_unanswered=self.one("input_required", "input_required", "input_required", "fail"),
-            budget=Budget(turns_max=self.one(100, 100, 3), wall_s_max=self.one(None, None, 2.0)),
+            budget=Budget(
+                turns_max=self.one(100, 100, 3, 2),
+                wall_s_max=self.one(None, None, 2.0, 0.3),
+                tokens_max=self.one(None, None, None, 25),
+            ),
             crashes_max=self.one(3, 1),
+            model=ModelSpec(name="m", retry=RetryPolicy(attempts_max=self.one(5, 2))),
+            tools=tuple(t.model_copy(update={"retry": RetryPolicy(attempts_max=self.one(3, 2, 1))}) for t in TOOLS),
             fallbacks=tuple(
                 ModelSpec(name=f"f{n}", retry=RetryPolicy(attempts_max=self.one(1, 2, 5)))
                 for n in range(self.one(0, 0, 1, 2))
@@ -79,7 +99,11 @@ class Life:
 
     def live(self, steps: int) -> None:
         """Live so many steps, and come to rest."""
+        after = 0
         for _ in range(steps):
+            after += self.task.state.terminal
+            if after > AFTER_THE_END:
+                break
             happens = self.one(*self.possible())
             self.steps.append(happens.__name__)
             happens()
@@ -88,18 +112,31 @@ class Life:
     def possible(self) -> list[Callable[[], None]]:
         """Return what may happen now, the likely more than once."""
         task = self.task
-        may: list[Callable[[], None]] = [self.send, self.restart, self.kill]
-        may += [self.resend, self.stop_or_cancel] if task.state.seen else []
-        may += [self.store, self.store, self.task.diverge] if task.unstored else []
+        idle = task.state.run is None and not task.state.terminal
+        may: list[Callable[[], None]] = [self.send] * (8 if idle else 2) + [self.restart]
+        may += [self.resend, self.stop_or_cancel, self.one(self.change_too_late, self.child_ends)] * bool(self.admitted)
+        may += [self.kill] * 2 if task.flights else []
+        may += [*[self.store] * 4, self.task.diverge] if task.unstored else []
         may += [self.move_or_withdraw] if task.state.inbox and not task.state.terminal else []
         may += [self.answer, self.answer_again] if task.state.help else []
+        may += [self.answer] * 4 if task.state.help and self.winding else []
         may += [self.expire] if task.expiries else []
-        may += [self.wait_over] * 4 if task.waits else []
+        may += [self.wait_over] * 4 * self.calm if task.waits else []
         if task.tools:
-            may += [self.tool_finishes] * 4 + [self.tool_fails] * 3
+            may += [self.tool_finishes] * 4 * self.calm + [self.tool_fails] * 3
         elif task.flights:
-            may += [self.reply] * 6 + [self.model_fails] * 2
+            may += [self.reply] * 6 * self.calm + [self.model_fails] * 2
         return may
+
+    @property
+    def winding(self) -> bool:
+        """Whether a run is open that is to end."""
+        return self.task.state.mode == "ending"
+
+    @property
+    def ends(self) -> list[tuple[str, str]]:
+        """End and reason of each of its runs."""
+        return [(str(end), str(reason)) for end, reason in self.task.ends]
 
     # --- people -------------------------------------------------------------------------------------------------
 
@@ -114,7 +151,7 @@ class Life:
 
     def resend(self) -> None:
         """A known message, the same or with other content."""
-        message, _, _ = self.one(*self.task.state.seen)
+        message = self.one(*self.admitted)
         same, before = self.one(True, False), self.task.state
         try:
             self.task.send(message, content=None if same else "other")
@@ -130,17 +167,50 @@ class Life:
         """The row of one message is durable."""
         self.task.store(self.one(*self.task.unstored))
 
+    @property
+    def admitted(self) -> list[str]:
+        """The ids of all messages that were ever taken in."""
+        return [str(row.data["message_id"]) for row in self.task.rows("message.admitted")]
+
     def move_or_withdraw(self) -> None:
-        """A sender thinks again."""
-        change = self.one(self.task.move, self.task.move, self.task.withdraw)
-        change(self.one(*[p.message_id for p in self.task.state.inbox]))
+        """A sender thinks again, about one message or about all that wait."""
+        waiting = [p.message_id for p in self.task.state.inbox]
+        run = self.task.state.run
+        all_of_it = [None] * (1 if run is None or run.fed else 6)
+        change = self.one(*[self.task.move] * 4, *[self.task.withdraw] * 2, *all_of_it)
+        if change is not None:
+            change(self.one(*waiting))
+            return
+        for message_id in waiting:  # what is taken back may let another one run, or end the task
+            if not self.task.state.terminal and any(p.message_id == message_id for p in self.task.state.inbox):
+                self.task.withdraw(message_id)
+
+    def change_too_late(self) -> None:
+        """A sender thinks again about a message that does not wait any more: refused, and nothing changes."""
+        before = self.task.state
+        waiting = set() if before.terminal else {p.message_id for p in before.inbox}
+        gone = [message_id for message_id in self.admitted if message_id not in waiting]
+        try:
+            self.one(self.task.move, self.task.withdraw)(self.one("never sent", *gone))
+        except (TaskClosed, MessageNotWaiting):
+            check(self.task.state == before, "R6: a refused change changed something")
+        else:
+            raise AssertionError("R6: a message was moved or taken back that did not wait")
+
+    def child_ends(self) -> None:
+        """A sub-task ends."""
+        self.task.apply(events.ChildDone(at_ms=self.task.at(), child_id="child", status="completed"))
 
     def stop_or_cancel(self) -> None:
-        """A person stops the run, and rarely cancels the task."""
-        if self.one(*[False] * 9, True) and not self.task.state.terminal:
-            self.task.cancel()
-        else:
+        """A person stops the run, and rarely cancels the task, or when it is stopping already."""
+        before = self.task.state
+        if not self.one(*[False] * 19, True, *[self.winding or before.terminal] * 10):
             self.task.stop()
+            return
+        try:
+            self.task.cancel()
+        except TaskClosed:
+            check(before.terminal and self.task.state == before, "P5: an open task refused a cancel")
 
     def answer(self) -> None:
         """A person answers, what can be taken or not."""
@@ -148,13 +218,14 @@ class Life:
         takes = takes_of(request)
         said, before = self.one(*takes, "hm"), self.task.state
         winding = before.run is not None and before.run.ending is not None
+        carries = request.kind == "approval" or "/ask/" in request.help_id  # a call would go on with it
         try:
             self.task.answer(said, request.help_id, by=self.one("", "alice"))
         except InvalidInput:
-            carries = request.kind == "approval" or "/ask/" in request.help_id  # a call would go on with it
             refused = said not in takes or (winding and carries)
             check(refused and self.task.state == before, "P4: a refused answer changed something")
         else:
+            check(not (winding and carries), "P9: a word was taken that nothing goes on with")
             free = request.form is None and not request.choices
             check(free or said in takes, "P4: a word that says neither was taken")
 
@@ -178,11 +249,13 @@ class Life:
 
     def reply(self) -> None:
         """The model answers, mostly with calls."""
-        calls = [self.one(*CALLS) for _ in range(self.one(0, 1, 2, 3, 4))]
+        among = self.one(CALLS, CALLS, CALLS, BESIDE)
+        calls = [self.one(*among) for _ in range(self.one(0, 1, 2, 3, 4))]
         watched = [key for key in self.task.model.watch if self.one(True, False, False)]
+        watched += [str(row.data["key"]) for row in self.task.rows("tool.late")[-1:]]  # what was told already
         late = tuple(Late(key=key, status=self.one("ok", "error"), text="it came late") for key in watched)
         self.task.reply(
-            *calls, late=late, finish=self.one(*["stop"] * 12, "length", "refusal"), text=self.one(True, True, False)
+            *calls, late=late, finish=self.one(*["stop"] * 30, "length", "refusal"), text=self.one(True, True, False)
         )
 
     def model_fails(self) -> None:
@@ -197,7 +270,7 @@ class Life:
         outcomes = ("result", "result", "in_doubt", "in_doubt", "closed", "not_begun")
         # What only finds out what became of a call does not come to a question of the call's own.
         outcome = self.one(*outcomes, *(() if flight.resolve_only else ("asks",)))
-        self.task.finish(flight.index, outcome, question="Really?")
+        self.task.finish(flight.index, outcome, question="Really?", notes=self.one((), (), ("half done",)))
         self._refuses_stale(flight)
 
     def tool_fails(self) -> None:

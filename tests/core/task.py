@@ -1,7 +1,7 @@
 """A task to drive by hand: events in, commands kept as flights, waits and rows until a test answers them.
 
 It plays the workflow: it stores messages unless told not to, and nothing else happens by itself. Every step goes past
-the witness, so that each test of a rule is a test of all promises too.
+the witness, and is asked for what it owes, so that each test of a rule is a test of all promises too.
 """
 
 import json
@@ -30,7 +30,8 @@ from perdure.core.log import LogEvent
 from perdure.core.machine import new_task, outstanding, step
 from perdure.core.questions import Manner
 from perdure.core.state import TaskState
-from tests.core.witness import Witness
+from tests.core.owed import Owed
+from tests.core.witness import Place, Witness
 
 TOOLS = (
     ToolSpec(name="get_order", effect="read", parallel=True),
@@ -42,9 +43,6 @@ TOOLS = (
     ToolSpec(name="post", effect="once", in_doubt="ask", parallel=True),
     ToolSpec(name="wire", effect="once", in_doubt="fail", parallel=True),
 )
-
-Place = tuple[int, int | None]
-"""Turn and index of an operation; index None is the model call."""
 
 
 def call(
@@ -99,6 +97,7 @@ class Task:
         self.expiries: dict[str, AwaitExpiry] = {}
         self.unstored: list[str] = []
         self.witness = Witness(agent) if watched else None
+        self.owed = Owed(self.witness) if self.witness else None
         self.apply(events.Created(at_ms=self.now_ms))
 
     def apply(self, event: events.Event) -> list[Command]:
@@ -106,11 +105,15 @@ class Task:
         state, commands = step(self.state, event)
         if step(self.state, event) != (state, commands):
             raise AssertionError(f"P11: two steps with the same {type(event).__name__} differ")
+        before = self.owed.look(event) if self.owed is not None else None
         self.state = state
         for command in commands:
             self._keep(command)
         if self.witness is not None:
             self.witness.observe(event, commands, self.state)
+        if self.owed is not None and before is not None:
+            self.owed.settle(before, event, commands, self.state)
+        if self.witness is not None:
             self.witness.rest(self.state, bool(self.flights or self.waits or self.unstored))
         return list(commands)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from perdure.core import events
 from perdure.core.agent import AgentSpec
-from perdure.core.commands import Append, CallModel, CallTool, Command, Fence, Persist, StopFlights
+from perdure.core.commands import Append, CallModel, CallTool, Command, Fence, Persist, StopFlights, Wait
 from perdure.core.effects import Answer
 from perdure.core.failure import Failure
 from perdure.core.limits import MESSAGE_IDS_REMEMBERED
@@ -26,7 +26,12 @@ DEATHS_TO_QUARANTINE = 2
 CLOSED_WATCHED = 20
 SPENDING = {"model_transient", "timeout", "internal"}
 """Failures of a model call that spend one of its model's attempts, and that another model may do better with."""
+SPENDING_CALLS = {"tool_raised", "timeout", "internal"}
+"""Failures of a call that spend one of its attempts."""
 WAITS_MAX_MS = 60_000
+
+Place = tuple[int, int | None]
+"""Turn and index of an operation; index None is the model call."""
 
 
 @dataclass
@@ -62,11 +67,17 @@ class Open:
     """The calls of the latest reply, and the results that they have."""
 
     turn: int = 0
+    reply: str = ""
     calls: Sequence[events.CallSummary] = ()
     results: dict[int, str] = field(default_factory=dict)
     entered: int = 0
     attempts: dict[int, int] = field(default_factory=dict)
     generation: dict[int, int] = field(default_factory=dict)
+    fails: dict[int, int] = field(default_factory=dict)
+    """Failures of a call's own since its attempts began, anew with each key and each answer to what it asked."""
+    faults: dict[int, int] = field(default_factory=dict)
+    """All failures of a call's own, those that leave it in doubt too."""
+    resolving: dict[int, bool] = field(default_factory=dict)
     asking: dict[int, str] = field(default_factory=dict)
     replies: dict[int, Answer] = field(default_factory=dict)
     """What a call asked a person and goes on with, from its latest question on."""
@@ -82,11 +93,13 @@ class Witness:
         self.gone: dict[str, str] = {}
         self.unanswered: list[str] = []
         self.run, self.runs, self.fence = 0, 0, 0
-        self.winding = self.fed = self.answered = self.stopped = False
+        self.winding = self.fed = self.answered = self.stopped = self.canceling = False
+        self.told_to_stop, self.unreplied = 0, False
         self.status = ""
         self.turn, self.open = 0, Open()
         self.asked = Asked()
-        self.flying: dict[tuple[int, int | None], CallModel | CallTool] = {}
+        self.flying: dict[Place, CallModel | CallTool] = {}
+        self.waits: set[Place] = set()
         self.keys: dict[str, tuple[int, int]] = {}
         self.doubts: dict[str, tuple[str, str]] = {}
         self.told: dict[str, str] = {}
@@ -111,8 +124,11 @@ class Witness:
                     self._model(command)
                 case CallTool():
                     self._tool(command)
+                case Wait(turn=turn, index=index):
+                    self.waits.add((turn, index))
                 case StopFlights():
-                    self.winding = True
+                    self.winding, self.told_to_stop = True, self.runs
+                    self.waits.clear()
                 case Fence(run=run):
                     self.fence = max(self.fence, run)
                 case Persist(terminal=terminal):
@@ -141,6 +157,10 @@ class Witness:
                 for message_id in ids:
                     if message_id in self.pending:
                         self.pending[message_id].stored = True
+            case events.CancelRequested():
+                self.canceling = True
+            case events.BackoffOver(turn=turn, index=index):
+                self.waits.discard((turn, index))
             case events.ModelReplied(turn=turn, attempt=attempt):
                 self._answers(turn, None, attempt)
             case events.ModelFailed(turn=turn, attempt=attempt):
@@ -150,6 +170,10 @@ class Witness:
                 self._count(event)
             case events.ToolFailed(turn=turn, index=index, attempt=attempt):
                 self._answers(turn, index, attempt)
+                own = event.failure.kind in SPENDING_CALLS
+                self.open.fails[index] = self.open.fails.get(index, 0) + own
+                doubted = event.failure.kind == "in_doubt"
+                self.open.faults[index] = self.open.faults.get(index, 0) + (own or doubted)
                 self._count(event)
             case events.ToolFinished():
                 self._finished(event)
@@ -159,6 +183,7 @@ class Witness:
     def _finished(self, event: events.ToolFinished) -> None:
         index = event.index
         self._answers(event.turn, index, event.attempt)
+        self.open.fails.pop(index, None)
         if event.outcome == "closed":
             self.open.generation[index] = self.open.generation.get(index, 1) + 1
         if event.outcome in {"closed", "asks"}:
@@ -233,15 +258,16 @@ class Witness:
         must(command.turn == at.turn and index not in at.results, "R14", f"{command} is not open")
         must((command.turn, index) not in self.flying, "P3", f"{command} begins beside its own attempt")
         must(command.attempt == at.attempts.get(index, 0) + 1, "P3", f"{command} repeats or skips an attempt")
-        at.attempts[index] = command.attempt
-        generation = at.generation.get(index, 1)
-        key = f"t/{command.turn}/{index}" + (f"/{generation}" if generation > 1 else "")
+        at.attempts[index], at.resolving[index] = command.attempt, command.resolve_only
+        key = self.key_of(index)
         must(command.key == key, "P3", f"{command} has another key than {key}")
         owner = self.keys.setdefault(key, (command.turn, index))
         must(owner == (command.turn, index), "P3", f"{key} belongs to {owner}")
         self._approves(command, at.calls[index])
+        self._as_asked(command, at)
         doubted = (command.tool, command.arguments_digest) in self.doubts.values()
         must(not doubted or command.resolve_only, "P4", f"{command} begins while the same call is in doubt")
+        must(not doubted or command.attempt > 1, "P4", f"{command} was not begun, and does not get the same answer")
         said = command.word.text if command.word is not None else None
         must(said == self.told.get(key), "P4", f"{command} carries another word than a person gave about {key}")
         must(said is None or command.resolve_only, "P4", f"{command} begins what a person was asked about")
@@ -250,13 +276,27 @@ class Witness:
         others = [f for f in self.flying.values() if isinstance(f, CallTool)]
         must(self.fed or command.resolve_only, "R14", f"{command} begins before its run was fed")
         if self.fed and others:
-            must(all(self._parallel(c) for c in (*others, command)), "R14", f"{command} begins beside {others}")
+            must(all(self.parallel(c.tool) for c in (*others, command)), "R14", f"{command} begins beside {others}")
         for earlier in range(index):
             must(self._started(earlier), "R14", f"call {index} begins before call {earlier}")
         self.flying[command.turn, index] = command
 
+    def _as_asked(self, command: CallTool, at: Open) -> None:
+        """What is called is what the model asked for, as its tool was declared (P3, P11)."""
+        spec = next((tool for tool in self.agent.tools if tool.name == command.tool), None)
+        must(spec is not None and command.tool == at.calls[command.index].tool, "R14", f"{command} is another tool")
+        if spec is not None:
+            declared = (spec.effect, spec.timeout_s, spec.heartbeat_timeout_s, spec.schema_digest)
+            called = (command.effect, command.timeout_s, command.heartbeat_timeout_s, command.schema_digest)
+            must(called == declared, "P3", f"{command} is {called}, declared {declared}")
+            fails = at.fails.get(command.index, 0)
+            must(command.resolve_only or fails < spec.retry.attempts_max, "P7", f"{command} is one attempt too many")
+        call_id = at.calls[command.index].call_id
+        must((command.call_id, command.reply_digest) == (call_id, at.reply), "R14", f"{command} answers another call")
+
     def _approves(self, command: CallTool, asked: events.CallSummary) -> None:
         """A call that was to be asked about is begun as a person approved it, and no other call is."""
+        must(asked.problem is None and not asked.unknown, "R14", f"{command} begins although {asked.problem}")
         then = asked.ruling.then if asked.ruling is not None else "allow"
         must(then != "deny", "P3", f"{command} begins although a rule denies it")
         given = self.approved.get((command.turn, command.index))
@@ -271,8 +311,14 @@ class Witness:
         must(command.approval.arguments == changed, "P3", f"{command} runs other arguments than were approved")
         must((command.arguments_digest, command.approval.digest) == (run, exact), "P3", f"{command} is another call")
 
-    def _parallel(self, command: CallTool) -> bool:
-        return any(tool.parallel for tool in self.agent.tools if tool.name == command.tool)
+    def key_of(self, index: int) -> str:
+        """The present key of a call of the latest reply."""
+        generation = self.open.generation.get(index, 1)
+        return f"t/{self.open.turn}/{index}" + (f"/{generation}" if generation > 1 else "")
+
+    def parallel(self, name: str) -> bool:
+        """Whether calls of that tool may run beside others."""
+        return any(tool.parallel for tool in self.agent.tools if tool.name == name)
 
     def _started(self, index: int) -> bool:
         at = self.open
@@ -285,6 +331,8 @@ class Witness:
         self.number += 1
         must(row.number == self.number, "P6", f"{row.number} comes after {self.number - 1}")
         must(not self.terminal, "P5", f"{row.kind} comes after the terminal state")
+        must(row.at_ms == event.at_ms, "P6", f"{row.kind} was written at another time")
+        must(row.run == self.run or row.kind == "run.started", "P6", f"{row.kind} names run {row.run}")
         match row.kind.split(".")[0]:
             case "message":
                 self._message_row(row, str(row.data["message_id"]))
@@ -398,19 +446,25 @@ class Witness:
         must(str(row.data["help_id"]) not in self.asks, "P4", f"{row.data['help_id']} is asked twice at once")
         self.asks[str(row.data["help_id"])] = row
         index = int(str(row.data["index"]))
+        if self.open.calls[index].question is not None or row.data.get("help_kind") == "approval":
+            must(self.fed, "R14", "a run asks for an earlier one, instead of giving its call a result")
         if "/ask/" in str(row.data["help_id"]):
             must(index in self.open.asking, "P3", "a person is asked what no call asks")
+            must(row.data["help_id"] not in self.spent, "P4", "two questions of a call have one name")
+            self.spent.add(str(row.data["help_id"]))
         elif row.data.get("help_kind") == "approval":
             ruling = self.open.calls[index].ruling
             must(ruling is not None and ruling.then == "ask", "P3", "a person is asked about a call that needs no word")
             must(index not in self.open.attempts, "P3", "a person is asked about a call that was begun")
+            twin = (self.open.calls[index].tool, self._run_digest(row.turn, index)) in self.doubts.values()
+            must(not twin, "P4", "a person is asked about a call that is not begun in any case")
             must(row.data["help_id"] not in self.spent, "P3", "a person is asked twice about one call")
             self.spent.add(str(row.data["help_id"]))
         elif "choices" in row.data and self.open.calls[index].question is None:
             key, index = str(row.data["help_id"]), int(str(row.data["index"]))
             must(key in self.doubts, "P4", f"a person is asked about {key}, which is not in doubt")
             must(
-                self._setting(self.open.calls[index].tool) == "ask", "P4", "a person is asked about another tool's call"
+                self.setting(self.open.calls[index].tool) == "ask", "P4", "a person is asked about another tool's call"
             )
 
     def _no_longer_asked(self, row: LogEvent) -> None:
@@ -429,8 +483,12 @@ class Witness:
             asked = str(row.data["tool"]), self._run_digest(row.turn, index)
             must(of in self.late and self.doubts.get(of) == asked, "P4", f"{key} was given the result of {of}")
             del self.doubts[of]
+        if status == "unknown" and key not in self.keys:
+            asked = str(row.data["tool"]), self._run_digest(row.turn, int(str(row.data["index"])))
+            twin = next((doubt for doubt, call in self.doubts.items() if call == asked), "")
+            must(twin not in self.late, "P4", f"{key} was not given the result of {twin}, which is known")
         if key in self.doubts and status == "unknown":
-            must(self._setting(str(row.data["tool"])) != "ask", "P4", f"{key} was given up and nobody was asked")
+            must(self.setting(str(row.data["tool"])) != "ask", "P4", f"{key} was given up and nobody was asked")
         elif key in self.doubts:
             del self.doubts[key]
 
@@ -445,7 +503,8 @@ class Witness:
         """The keys of which a result may still come: those in doubt, and the latest that were closed."""
         return [key for key in (*self.doubts, *self.closed[-CLOSED_WATCHED:]) if key not in self.late]
 
-    def _setting(self, name: str) -> str:
+    def setting(self, name: str) -> str:
+        """Who lives with a doubt of that tool."""
         return next((tool.in_doubt for tool in self.agent.tools if tool.name == name), "tell")
 
     def _run_started(self, row: LogEvent) -> None:
@@ -453,7 +512,7 @@ class Witness:
         work = any(m.tail > self.head and m.stored for m in self.pending.values())
         must(work, "R7", "a run opens without a runnable message")
         self.run = self.runs = row.run
-        self.winding = self.fed = self.answered = self.stopped = False
+        self.winding = self.fed = self.answered = self.stopped = self.unreplied = False
 
     def _run_ended(self, row: LogEvent) -> None:
         must(self.run > 0 and row.run == self.run, "P5", f"run {row.run} ends, open is {self.run}")
@@ -498,14 +557,17 @@ class Witness:
         steers = sorted((m for m in self.pending.values() if m.lane == "steer"), key=lambda m: m.tail)
         must(not steers or not steers[0].stored, "R4", "a turn began without a steer")
         must(self.fed and not self.answered, "R7", "a turn began with nothing to answer")
+        must(not self.unreplied, "P2", f"turn {row.turn} began before the one before it was answered")
+        self.unreplied = True
         self.turn += 1
         must(row.turn == self.turn, "R14", f"turn {row.turn} follows turn {self.turn - 1}")
         self.dirty = False
 
     def _answered(self, row: LogEvent, event: events.Event) -> None:
         must(isinstance(event, events.ModelReplied), "P2", "an answer without a reply")
+        self.unreplied = False
         if isinstance(event, events.ModelReplied):
-            self.open = Open(turn=row.turn, calls=event.calls)
+            self.open = Open(turn=row.turn, reply=event.digest, calls=event.calls)
             self.answered = event.finish == "stop" and not event.calls
             if not event.calls:
                 self._completed()
@@ -530,6 +592,8 @@ class Witness:
             must(row.data["unprocessed"] == [*named, *self.pending], "P1", "the terminal row names other messages")
             counted = row.data.get("unprocessed_before", 0)
             must(counted == len(self.unanswered) - len(named), "P1", "the terminal row counts other messages")
+            left = [f"{self.open.turn}/{i}" for i in range(len(self.open.calls)) if i not in self.open.results]
+            must(row.data["open_calls"] == left, "R14", f"the terminal row names the calls {row.data['open_calls']}")
 
     # --- the machine's own account ------------------------------------------------------------------------------
 

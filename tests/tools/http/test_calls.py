@@ -13,7 +13,7 @@ from perdure.core.ports import ToolPort
 from perdure.core.tool_calls import Connects
 from perdure.core.tool_rules import ToolRules
 from perdure.tools.addresses import Address
-from tests.temporal.bench import until
+from tests.temporal.bench import WAIT_S, until
 from tests.tools.http.running import KEY, RULES, Service, opened
 
 pytestmark = pytest.mark.slow
@@ -99,11 +99,17 @@ async def test_a_status_that_came_stands_though_the_rest_is_lost(service: Servic
 
 
 @pytest.mark.parametrize("tool", ["refund", "put_order"])
-async def test_a_status_that_came_stands_though_the_call_is_stopped(service: Service, tool: str) -> None:
+async def test_a_status_that_came_stands_though_the_call_is_stopped(
+    service: Service, tool: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def heard() -> bool:
+        """Whether the client says that it has the status, and reads the body, which does not end."""
+        return any(line.startswith("receive_response_body.started") for line in caplog.messages)
+
+    caplog.set_level("DEBUG", "httpcore.http11")
     async with opened(base_url=service.url) as tools:
         calling = asyncio.create_task(tools.call(tool, order_id="A-1", trouble="slow"))
-        await until(lambda: bool(service.effects))
-        await asyncio.sleep(0.3)  # the status, and half of the body
+        await until(heard)
         calling.cancel()
         assert "[Cut: only the first" in await calling
 
@@ -121,19 +127,23 @@ async def test_a_call_that_is_stopped_before_its_answer_is_in_doubt(service: Ser
 async def test_a_once_call_that_is_stopped_before_anything_was_sent_did_not_happen(
     service: Service, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looking = asyncio.Event()
+    tries, there = 0, asyncio.Event()
 
     async def looked_up(host: str, port: int) -> list[Address]:
-        looking.set()
+        nonlocal tries
+        tries += 1
         if moment == "while it connects":
+            there.set()
             await asyncio.Event().wait()
+        if tries == 2:  # a first pause is over, and the next one begins as soon as this has failed
+            there.set()
         raise Unavailable("the name leads nowhere")
 
     monkeypatch.setattr("perdure.tools.outside.looked_up", looked_up)
     async with opened(base_url=service.url) as tools:
         calling = asyncio.create_task(tools.call("refund", order_id="A-1"))
-        await looking.wait()
-        await asyncio.sleep(0.1)
+        async with asyncio.timeout(WAIT_S):
+            await there.wait()
         calling.cancel()
         with pytest.raises(ToolError, match="Not done: nothing was sent"):
             await calling

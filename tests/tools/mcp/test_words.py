@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 import mcp_types as types
 import pytest
 
+from perdure.core.mcp_limits import MCP_CUT_OFF_S
 from perdure.core.tool_rules import ToolRules
 from perdure.tools import notes
 from perdure.tools.environment import Environment
@@ -70,7 +71,9 @@ async def test_a_word_while_another_task_reads_is_in_no_log() -> None:
 
 
 async def test_a_word_after_another_call_was_cut_off_is_in_no_log_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("perdure.tools.mcp.connection.MCP_CUT_OFF_S", 0.05)
+    loop, ahead_s = asyncio.get_running_loop(), 0.0
+    real = loop.time
+    monkeypatch.setattr(loop, "time", lambda: real() + ahead_s)
     cut, held = Held(DONE), Held(DONE)
     server = Scripted(cut, held)
     stopped = calling(server.tool())
@@ -80,7 +83,10 @@ async def test_a_word_after_another_call_was_cut_off_is_in_no_log_for_a_while(mo
     working = calling(server.tool())
     await held.asked.wait()
     server.live.heard("info: still at what was cut off")
-    await asyncio.sleep(0.2)
+    ahead_s = MCP_CUT_OFF_S
+    over = asyncio.Event()
+    loop.call_later(0.0, over.set)  # timers end in the order of their times: the period has ended first
+    await over.wait()
     server.live.heard("info: on with the work")
     held.let_go.set()
     assert await working == ("info: on with the work",)
