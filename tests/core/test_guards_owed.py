@@ -319,9 +319,9 @@ EFFECTS = {
         "P9",
     ),
     "P10: the first loss is made good at once": Guard(
-        retry.after_failure,
-        "0 if at_once else",
-        "0 if False else",
+        retry.after_loss,
+        'losses == 0 and kind != "store"',
+        "False",
         races.test_a14_a_shutdown_in_a_model_request_resumes_with_no_crash_counted,
         "P10",
     ),
