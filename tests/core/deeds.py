@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from perdure.core import events
+from perdure.core.bounds import FIRST
 from perdure.core.commands import CallModel, CallTool, StoreMessage
-from perdure.core.limits import KEYS_PER_CALL_MAX, RETRY_AFTER_MAX_MS
 from perdure.core.log import LogEvent
 from tests.core.moment import AT_ODDS, Step
 from tests.core.witness import SPENDING, must
@@ -155,7 +155,7 @@ def given_up(step: Step, event: events.ModelFailed) -> bool:
     """Whether the model that failed so has no attempt left in its turn, or asks for more time than it gets."""
     agent, failure = step.at.agent, event.failure
     policy = (agent.model, *agent.fallbacks)[step.before.fallback].retry
-    refused = (failure.retry_after_ms or 0) > RETRY_AFTER_MAX_MS
+    refused = (failure.retry_after_ms or 0) > FIRST.retry_after_max_ms
     return failure.kind in SPENDING and (step.before.spent + 1 >= policy.attempts_max or refused)
 
 
@@ -200,7 +200,7 @@ def _may_go_on(step: Step, index: int) -> bool:
     """Whether a call that did not happen has failures and keys left; one that was only looked up is over."""
     at = step.at.open
     spec = next(spec for spec in step.at.agent.tools if spec.name == at.calls[index].tool)
-    left = at.faults.get(index, 0) < spec.retry.attempts_max and at.generation[index] <= KEYS_PER_CALL_MAX
+    left = at.faults.get(index, 0) < spec.retry.attempts_max and at.generation[index] <= FIRST.keys_per_call_max
     return left and not at.resolving[index]
 
 

@@ -4,8 +4,8 @@ From the end follows where the task stands (R13). What a budget allows is counte
 """
 
 from perdure.core import events
+from perdure.core.bounds import FIRST
 from perdure.core.commands import CallModel, CallTool, Persist
-from perdure.core.limits import DOUBTS_MAX
 from perdure.core.log import LogEvent
 from tests.core.deeds import given_up
 from tests.core.moment import AT_ODDS, Step
@@ -101,7 +101,7 @@ class Ends:
             return self._turns >= budget.turns_max or any(bound is not None for bound in others)
         if end == ("failed", "model") and isinstance(event, events.ModelFailed):
             return given_up(step, event)
-        return end == ("failed", "tool") and len(at.doubts) >= DOUBTS_MAX
+        return end == ("failed", "tool") and len(at.doubts) >= FIRST.doubts_max
 
     # --- where the task stands ----------------------------------------------------------------------------------
 

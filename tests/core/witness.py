@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 
 from perdure.core import events
 from perdure.core.agent import AgentSpec
+from perdure.core.bounds import FIRST
 from perdure.core.commands import Append, CallModel, CallTool, Command, Fence, Persist, StopFlights, Wait
 from perdure.core.effects import Answer
 from perdure.core.failure import Failure
-from perdure.core.limits import MESSAGE_IDS_REMEMBERED
 from perdure.core.log import EntryRef, LogEvent
 from perdure.core.state import TaskState
 
@@ -588,7 +588,7 @@ class Witness:
         self.status = str(row.data["state"])
         if self.terminal:
             must(self.run == 0, "P5", "the task ends before its run")
-            named = self.unanswered[-MESSAGE_IDS_REMEMBERED:]
+            named = self.unanswered[-FIRST.message_ids_remembered :]
             must(row.data["unprocessed"] == [*named, *self.pending], "P1", "the terminal row names other messages")
             counted = row.data.get("unprocessed_before", 0)
             must(counted == len(self.unanswered) - len(named), "P1", "the terminal row counts other messages")
