@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 import pytest_asyncio
+from pydantic_ai.models import Model
+from pydantic_ai.settings import ModelSettings
 
 from perdure.models import open_model
 from perdure.models.adapter import ProviderModel
@@ -16,6 +18,15 @@ NAMES = {
 }
 
 Opener = Callable[..., ProviderModel]
+
+
+def _given(wire_format: str, stream: bool) -> str | Model:
+    if stream or wire_format != "messages":
+        return NAMES[wire_format]
+    # Without a bound on the reply, pydantic-ai streams what it was asked for whole.
+    from pydantic_ai.models.anthropic import AnthropicModel
+
+    return AnthropicModel(NAMES["messages"].removeprefix("anthropic:"), settings=ModelSettings(max_tokens=4096))
 
 
 @pytest.fixture(scope="session")
@@ -49,7 +60,7 @@ async def _opened() -> AsyncIterator[dict[tuple[str, bool], ProviderModel]]:
 @pytest.fixture
 def opened(wire: Wire, _opened: dict[tuple[str, bool], ProviderModel]) -> Opener:
     def opener(wire_format: str, *, stream: bool = True) -> ProviderModel:
-        model = _opened.get((wire_format, stream)) or open_model(NAMES[wire_format], stream=stream)
+        model = _opened.get((wire_format, stream)) or open_model(_given(wire_format, stream), stream=stream)
         assert isinstance(model, ProviderModel)
         _opened[wire_format, stream] = model
         return model

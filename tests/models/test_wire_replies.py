@@ -2,6 +2,7 @@
 
 import json
 
+import httpx
 import pytest
 
 from perdure.core import limits
@@ -35,6 +36,20 @@ async def test_text_comes_with_its_usage_and_price(opened: Opener, wire: Wire, w
     assert (usage.input_tokens, usage.cached_tokens, usage.output_tokens) == (1000, 200, 100)
     assert 0 < usage.cost_usd < 0.1
     assert len(wire.received) == 1
+    assert bool(wire.last.get("stream")) is stream
+
+
+async def test_a_streamed_chat_asks_for_its_usage(opened: Opener, wire: Wire) -> None:
+    """The service sends none unasked, and neither does this server."""
+    wire.prepare(Said("Yes."), Said("Yes."))
+    await ask(opened("chat"), user("Are you there?"))
+    assert wire.last["stream_options"] == {"include_usage": True}
+
+    async with httpx.AsyncClient(base_url=wire.url, headers={"authorization": "Bearer k"}) as client:
+        unasked = {name: value for name, value in wire.last.items() if name != "stream_options"}
+        answered = await client.post("/v1/chat/completions", json=unasked)
+    assert "Yes." in answered.text
+    assert "usage" not in answered.text
 
 
 @ALL_FORMATS

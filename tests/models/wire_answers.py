@@ -1,6 +1,6 @@
-"""What a provider can be told to answer, in no vendor's terms."""
+"""What a provider can be told to answer: in no vendor's terms, or byte for byte."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -28,6 +28,15 @@ class Refused:
     message: str = "no"
     code: str | None = None
     headers: dict[str, str] = field(default_factory=dict)
+    param: str | None = None
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A body as it stands in a file, sent in pieces of so many bytes (0: whole)."""
+
+    body: bytes
+    piece_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -45,14 +54,18 @@ class Silence:
     """No answer until the client leaves."""
 
 
+Request = Mapping[str, Any]
+"""The body of a request: what it asks for decides what is answered."""
+
+
 @dataclass(frozen=True)
 class Format:
     """One wire format: an answer as one document, as server-sent events, an error, and one inside a stream."""
 
-    whole: Callable[[Said], dict[str, Any]]
-    events: Callable[[Said], list[str]]
-    error: Callable[[int, str, str | None], dict[str, Any]]
-    error_event: Callable[[int, str, str | None], str]
+    whole: Callable[[Said, Request], dict[str, Any]]
+    events: Callable[[Said, Request], list[str]]
+    error: Callable[[Refused], dict[str, Any]]
+    error_event: Callable[[Refused], str]
 
 
 def pieces(text: str) -> list[str]:

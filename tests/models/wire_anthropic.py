@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.models.wire_answers import Format, Said, pieces
+from tests.models.wire_answers import Format, Refused, Request, Said, pieces
 
 MODEL = "claude-haiku-5-5"
 _KINDS = {
@@ -18,11 +18,11 @@ _KINDS = {
 }
 
 
-def _error(status: int, message: str, code: str | None) -> dict[str, Any]:
-    kind = code or _KINDS.get(status, "api_error")
+def _error(refused: Refused) -> dict[str, Any]:
+    kind = refused.code or _KINDS.get(refused.status, "api_error")
     return {
         "type": "error",
-        "error": {"type": kind, "message": message},
+        "error": {"type": kind, "message": refused.message},
         "request_id": "req_011CSHoEeqs5C35K2UUqR7Fy",
     }
 
@@ -65,7 +65,7 @@ def _usage(said: Said) -> dict[str, Any]:
     }
 
 
-def _whole(said: Said) -> dict[str, Any]:
+def _whole(said: Said, _: Request) -> dict[str, Any]:
     return {
         "id": "msg_01XFDUDYJgAACzvnptvVoYEL",
         "type": "message",
@@ -78,8 +78,13 @@ def _whole(said: Said) -> dict[str, Any]:
     }
 
 
-def _events(said: Said) -> list[str]:
-    opened = {**_whole(said), "content": [], "stop_reason": None, "usage": {**_usage(said), "output_tokens": 1}}
+def _events(said: Said, request: Request) -> list[str]:
+    opened = {
+        **_whole(said, request),
+        "content": [],
+        "stop_reason": None,
+        "usage": {**_usage(said), "output_tokens": 1},
+    }
     events: list[dict[str, Any]] = [{"type": "message_start", "message": opened}]
     arguments = [call[2] for call in said.calls]
     for index, block in enumerate(_blocks(said)):
@@ -118,8 +123,8 @@ def _block_events(index: int, block: dict[str, Any], arguments: list[str]) -> li
     ]
 
 
-def _error_event(status: int, message: str, code: str | None) -> str:
-    return f"event: error\ndata: {json.dumps(_error(status, message, code))}\n\n"
+def _error_event(refused: Refused) -> str:
+    return f"event: error\ndata: {json.dumps(_error(refused))}\n\n"
 
 
 MESSAGES = Format(_whole, _events, _error, _error_event)

@@ -3,17 +3,31 @@
 import json
 from typing import Any
 
-from tests.models.wire_answers import Format, Said, pieces
+from tests.models.wire_answers import Format, Refused, Request, Said, pieces
 
 CREATED = 1741569952
 CHAT_MODEL = "gpt-4.1-2025-04-14"
 RESPONSES_MODEL = "gpt-5-2025-08-07"
 
 
-def _error(status: int, message: str, code: str | None) -> dict[str, Any]:
-    kinds = {401: "invalid_request_error", 429: "rate_limit_error", 400: "invalid_request_error"}
-    kind = code if code == "insufficient_quota" else kinds.get(status, "server_error")
-    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+_SERVER_ERRORS_FROM = 500
+
+
+def _error(refused: Refused) -> dict[str, Any]:
+    return {
+        "error": {
+            "message": refused.message,
+            "type": _error_type(refused),
+            "param": refused.param,
+            "code": refused.code or ("rate_limit_exceeded" if refused.status == 429 else None),
+        }
+    }
+
+
+def _error_type(refused: Refused) -> str:
+    if refused.status == 429:
+        return refused.code or "tokens"  # which limit it was
+    return "server_error" if refused.status >= _SERVER_ERRORS_FROM else "invalid_request_error"
 
 
 # --- Chat Completions -------------------------------------------------------------------------------------------
@@ -40,7 +54,7 @@ def _chat_usage(said: Said) -> dict[str, Any]:
     }
 
 
-def _chat_whole(said: Said) -> dict[str, Any]:
+def _chat_whole(said: Said, _: Request) -> dict[str, Any]:
     message: dict[str, Any] = {
         "role": "assistant",
         "content": said.text or None,
@@ -64,7 +78,7 @@ def _chat_whole(said: Said) -> dict[str, Any]:
     }
 
 
-def _chat_events(said: Said) -> list[str]:
+def _chat_events(said: Said, request: Request) -> list[str]:
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": "", "refusal": None}]
     deltas += [{"content": piece} for piece in pieces(said.text)]
     deltas += [{"refusal": piece} for piece in pieces(said.refusal)]
@@ -74,11 +88,14 @@ def _chat_events(said: Said) -> list[str]:
         deltas += [{"tool_calls": [{"index": index, "function": {"arguments": p}}]} for p in pieces(arguments)]
     chunks = [_chunk([{"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}]) for delta in deltas]
     chunks.append(_chunk([{"index": 0, "delta": {}, "logprobs": None, "finish_reason": _chat_finish(said)}]))
-    chunks.append(_chunk([], usage=_chat_usage(said)))
+    if (request.get("stream_options") or {}).get("include_usage"):
+        # Then every chunk has the field, and the last one has the figures and no choice.
+        chunks = [{**chunk, "usage": None} for chunk in chunks]
+        chunks.append({**_chunk([]), "usage": _chat_usage(said)})
     return [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks] + ["data: [DONE]\n\n"]
 
 
-def _chunk(choices: list[dict[str, Any]], usage: dict[str, Any] | None = None) -> dict[str, Any]:
+def _chunk(choices: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "id": "chatcmpl-123",
         "object": "chat.completion.chunk",
@@ -87,12 +104,11 @@ def _chunk(choices: list[dict[str, Any]], usage: dict[str, Any] | None = None) -
         "service_tier": "default",
         "system_fingerprint": "fp_44709d6fcb",
         "choices": choices,
-        "usage": usage,
     }
 
 
-def _chat_error_event(status: int, message: str, code: str | None) -> str:
-    return f"data: {json.dumps(_error(status, message, code))}\n\n"
+def _chat_error_event(refused: Refused) -> str:
+    return f"data: {json.dumps(_error(refused))}\n\n"
 
 
 CHAT = Format(_chat_whole, _chat_events, _error, _chat_error_event)
@@ -101,7 +117,9 @@ CHAT = Format(_chat_whole, _chat_events, _error, _chat_error_event)
 # --- Responses --------------------------------------------------------------------------------------------------
 
 
-def _items(said: Said) -> list[dict[str, Any]]:
+def _items(said: Said, request: Request) -> list[dict[str, Any]]:
+    # What is stored is known by its id; only who asks for it gets it to keep himself.
+    sealed = "reasoning.encrypted_content" in (request.get("include") or [])
     items: list[dict[str, Any]] = []
     if said.thinking or said.signature:
         items.append(
@@ -109,7 +127,7 @@ def _items(said: Said) -> list[dict[str, Any]]:
                 "type": "reasoning",
                 "id": "rs_67ccfcdd16748190",
                 "summary": [{"type": "summary_text", "text": said.thinking}] if said.thinking else [],
-                "encrypted_content": said.signature or None,
+                "encrypted_content": (said.signature or None) if sealed else None,
             }
         )
     content: list[dict[str, Any]] = []
@@ -141,7 +159,7 @@ def _items(said: Said) -> list[dict[str, Any]]:
     return items
 
 
-def _responses_whole(said: Said, status: str | None = None) -> dict[str, Any]:
+def _responses_whole(said: Said, request: Request, status: str | None = None) -> dict[str, Any]:
     cut = said.finish == "length"
     return {
         "id": "resp_67ccd2bed1ec8190b14f964abc054267",
@@ -153,11 +171,11 @@ def _responses_whole(said: Said, status: str | None = None) -> dict[str, Any]:
         "instructions": None,
         "max_output_tokens": None,
         "model": RESPONSES_MODEL,
-        "output": [] if status else _items(said),
+        "output": [] if status else _items(said, request),
         "parallel_tool_calls": True,
         "previous_response_id": None,
         "reasoning": {"effort": "medium", "summary": None},
-        "store": False,
+        "store": request.get("store", True),
         "temperature": 1.0,
         "text": {"format": {"type": "text"}},
         "tool_choice": "auto",
@@ -178,16 +196,16 @@ def _responses_whole(said: Said, status: str | None = None) -> dict[str, Any]:
     }
 
 
-def _responses_events(said: Said) -> list[str]:
-    begun = _responses_whole(said, "in_progress")
+def _responses_events(said: Said, request: Request) -> list[str]:
+    begun = _responses_whole(said, request, "in_progress")
     events: list[dict[str, Any]] = [
         {"type": "response.created", "response": begun},
         {"type": "response.in_progress", "response": begun},
     ]
-    for index, item in enumerate(_items(said)):
+    for index, item in enumerate(_items(said, request)):
         events += _item_events(index, item)
     ended = "response.incomplete" if said.finish == "length" else "response.completed"
-    events.append({"type": ended, "response": _responses_whole(said)})
+    events.append({"type": ended, "response": _responses_whole(said, request)})
     return [
         f"event: {event['type']}\ndata: {json.dumps({**event, 'sequence_number': number})}\n\n"
         for number, event in enumerate(events)
@@ -248,11 +266,9 @@ def _content_events(at: dict[str, Any], part: dict[str, Any]) -> list[dict[str, 
     ]
 
 
-def _responses_error_event(status: int, message: str, code: str | None) -> str:
-    failed = {
-        **_responses_whole(Said(), "failed"),
-        "error": {"code": code or ("rate_limit_exceeded" if status == 429 else "server_error"), "message": message},
-    }
+def _responses_error_event(refused: Refused) -> str:
+    code = refused.code or ("rate_limit_exceeded" if refused.status == 429 else "server_error")
+    failed = {**_responses_whole(Said(), {}, "failed"), "error": {"code": code, "message": refused.message}}
     event = {"type": "response.failed", "response": failed, "sequence_number": 9}
     return f"event: response.failed\ndata: {json.dumps(event)}\n\n"
 

@@ -23,11 +23,12 @@ def open_model(name: "str | Model", *, stream: bool = True) -> ModelPort:
     asked for the whole reply at once, as every model is without it.
 
     Each call of `reply` makes exactly one request: the SDKs' own retries are off, since the workflow makes every
-    retry visible. pydantic-ai cannot switch them off for `bedrock`, `huggingface` and `xai`; there they are a matter
-    of that SDK's own configuration (`AWS_MAX_ATTEMPTS=1`).
+    retry visible. A model that cannot be held to it is refused (`one_request.py`): for `bedrock` and `xai`, one that
+    is handed in with a client that tries again by itself.
 
     Raises:
-        ConfigurationError: the provider is unknown, its package is not installed, or its key is missing.
+        ConfigurationError: the provider is unknown, its package is not installed, its key is missing, or its SDK
+            would make a request more often than it is asked to.
     """
     from perdure.models.adapter import ProviderModel, resolve  # noqa: PLC0415 — a provider's SDK takes a second
 

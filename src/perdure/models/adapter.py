@@ -1,7 +1,7 @@
 """A pydantic-ai model behind the core's `ModelPort`: one request, one answer, no retry.
 
 What a retry is, when it happens and what it costs is the workflow's to decide and the log's to show, so the SDKs' own
-retries are off. Nothing is kept between calls but the HTTP connections: everything that is sent comes from the
+retries are off (`one_request.py`). Nothing is kept between calls but the HTTP connections: what is sent comes from the
 request, and nothing is left with the provider that a later turn would depend on (a task may wait for a month, and
 providers forget stored replies sooner).
 """
@@ -25,13 +25,15 @@ from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
+from perdure.core import limits
 from perdure.core.content import ModelReply
-from perdure.core.digests import safe_text
+from perdure.core.digests import cut_text, safe_text
 from perdure.core.errors import ConfigurationError, ModelError
 from perdure.core.ports import BlobReader, DeltaSink, ModelRequest, ToolSchema
 from perdure.models.conversation import to_messages
 from perdure.models.failures import model_error
 from perdure.models.names import sent_name
+from perdure.models.one_request import provider_factory, refuse_unseen_retries, takes_max_retries
 from perdure.models.replies import to_reply
 
 _ALWAYS_SAY_HOW_THEY_END = frozenset({"openai", "azure", "anthropic"})
@@ -48,13 +50,15 @@ def resolve(name: str | Model) -> tuple[str, Model]:
         ConfigurationError: see `perdure.models.open_model`.
     """
     if isinstance(name, Model):
-        return f"{name.system}:{name.model_name}", name
+        named = f"{name.system}:{name.model_name}"
+        refuse_unseen_retries(named, name)
+        return named, name
     if ":" not in name and name != "test":
         raise ConfigurationError(
             "model", f"{name!r} names no provider; write `provider:model`, such as `openai:{name}`"
         )
     try:
-        return name, infer_model(name)
+        model = infer_model(name, provider_factory(name))
     except ImportError as missing:
         # Its text names the package and the extra of pydantic-ai-slim that brings it.
         raise ConfigurationError("model", f"{name!r} needs a package that is not installed. {missing}") from missing
@@ -64,6 +68,8 @@ def resolve(name: str | Model) -> tuple[str, Model]:
         if near:  # its own guess is by whole names, and may be anything
             said = said.partition(". Did you mean")[0]
         raise ConfigurationError("model", f"{name!r} cannot be opened: {said}{near}") from refused
+    refuse_unseen_retries(name, model)
+    return name, model
 
 
 def _nearest(name: str) -> str:
@@ -107,6 +113,10 @@ class ProviderModel:
         except (UserError, NotImplementedError, AssertionError, RuntimeError) as refused:
             # What pydantic-ai's mapping raises, before anything is sent, for content that a provider's API lacks.
             raise ModelError(f"{self._name} cannot be sent this conversation: {refused}", retryable=False) from refused
+        except (AttributeError, LookupError, TypeError, ValueError) as broken:
+            # What reading a reply ends in that lacks a field its format requires, such as the usage.
+            text = safe_text(f"{self._name}: the reply is not one that its format allows ({broken!r})")
+            raise ModelError(cut_text(text, limits.PROBLEM_BYTES_MAX, " … (cut)"), retryable=True) from broken
         return to_reply(response, self._name, request.tools)
 
     async def close(self) -> None:
@@ -149,7 +159,7 @@ def _pass_on(text: str, on_delta: DeltaSink) -> None:
 def _settings(model: Model) -> ModelSettings:
     """Return what every request is made with: no retries of the SDK's own, nothing stored at the provider."""
     settings = ModelSettings()
-    if "max_retries" not in model.unsupported_settings:
+    if takes_max_retries(model):
         settings["max_retries"] = 0
     # A model of that class exists only if its module was imported; importing it needs the `openai` package.
     responses = getattr(sys.modules.get("pydantic_ai.models.openai"), "OpenAIResponsesModel", None)

@@ -1,19 +1,22 @@
 """Names and ids that every provider accepts, and the way back.
 
-Providers agree on little more than letters, digits, `_` and `-`, 64 at most, and a letter first. A name that fits is
-sent as it is; another is replaced by one made from it and its digest, so that the same name is always sent as the
-same and two names never meet. Call ids are also made unique within a request: a model may use one again in a later
-turn (it only has to pair call and result within its turn), and some providers refuse the repetition.
+Providers agree on little more than letters, digits, `_` and `-`, and a letter first; 64 of them in a name, 40 in the
+id of a call (OpenAI's Chat Completions; its Responses take 64). A name that fits is sent as it is; another is replaced
+by one made from it and its digest, so that the same name is always sent as the same and two names never meet. Call ids
+are also made unique within a request: a model may use one again in a later turn (it only has to pair call and result
+within its turn), and some providers refuse the repetition.
 """
 
 import hashlib
 import re
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
-_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _OTHER = re.compile(r"[^A-Za-z0-9_-]+")
 _KEPT_CHARS = 48
-"""How much of the original stays readable: with the digest below it is well under 64."""
+"""How much of a name stays readable: with the digest below it is well under 64."""
+_ID_KEPT_CHARS = 32
+"""The same of an id: with the number behind it stays under 40."""
 
 
 def _tag(text: str) -> str:
@@ -47,6 +50,6 @@ class CallIds:
         sent, repetition = base, 1
         while sent in self._used:
             repetition += 1
-            sent = f"{_OTHER.sub('_', base)[:_KEPT_CHARS]}_{repetition}"
+            sent = f"{_OTHER.sub('_', base)[:_ID_KEPT_CHARS]}_{repetition}"
         self._used.add(sent)
         return sent
