@@ -152,6 +152,7 @@ def listening(app: Starlette) -> Iterator[str]:
     """Serve an application on a free port of 127.0.0.1, in a thread, until the block ends; yield its URL."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
+    listener.listen()  # before the thread runs: who comes sooner waits, and is not refused
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=1))
     # Cuts are meant; uvicorn would print a traceback for each.
     for name in ("uvicorn.error", "uvicorn.access", "uvicorn.asgi"):
